@@ -1,0 +1,215 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Validate checks c, which has its defaults, and returns every problem at once. It only reads c.
+func (c Config) Validate() error {
+	p := &problems{}
+	p.oneOf("role", string(c.Role), "all", "prefill", "decode", "gateway")
+	if c.RunsPrefill() {
+		p.side("prefill", c.Prefill.Name, c.Prefill.Ranks, c.Prefill.Split)
+		p.address("prefill.control", c.Prefill.Control)
+		p.address("prefill.data", c.Prefill.Data)
+	}
+	if c.RunsDecode() {
+		p.side("decode", c.Decode.Name, c.Decode.Ranks, c.Decode.Split)
+		p.address("decode.api", c.Decode.API)
+		p.between("decode.workers", int64(c.Decode.Workers), 1, 1024)
+		c.validatePeers(p)
+	}
+	if c.RunsGateway() {
+		p.address("gateway.listen", c.Gateway.Listen)
+	}
+	if c.Role == RoleGateway {
+		if u, err := url.Parse(c.Gateway.Upstream); err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			p.add("gateway.upstream %q is not an http or https URL", c.Gateway.Upstream)
+		}
+	}
+	p.address("operator.listen", c.Operator.Listen)
+	c.validateSizes(p)
+	c.validateRest(p)
+	c.validateTLS(p)
+	return errors.Join(p.list...)
+}
+
+func (c Config) validatePeers(p *problems) {
+	if c.Role == RoleAll && len(c.Decode.Peers) > 0 {
+		p.add("decode.peers is set, but role all serves its own prefill side: use --role decode")
+	}
+	seen := map[string]bool{}
+	for i, peer := range c.Decode.Peers {
+		if len(peer.Addresses) == 0 {
+			p.add("decode.peers[%d] has no address", i)
+		}
+		for _, a := range peer.Addresses {
+			p.address(fmt.Sprintf("decode.peers[%d]", i), a)
+			if seen[a] {
+				p.add("decode.peers: address %s stands there twice", a)
+			}
+			seen[a] = true
+		}
+	}
+}
+
+func (c Config) validateSizes(p *problems) {
+	s := c.Sizes
+	p.oneOf("model.kind", c.Model.Kind, "transformer", "rolling")
+	p.between("sizes.window_tokens", int64(s.Window), 2, 1<<24)
+	p.between("sizes.page_tokens", int64(s.Page), 1, 1<<16)
+	p.between("sizes.aux_slots", int64(s.AuxSlots), 1, 1<<20)
+	p.between("sizes.tag_slots", int64(s.TagSlots), 1, 256)
+	for _, pool := range []struct {
+		name   string
+		tokens uint32
+		runs   bool
+	}{{"prefill", s.PrefillPool, c.RunsPrefill()}, {"decode", s.DecodePool, c.RunsDecode()}} {
+		if pool.runs && s.Page > 0 && (pool.tokens%s.Page != 0 || pool.tokens < s.Page) {
+			p.add("the %s pool of %d tokens is not a whole number of pages of %d tokens (sizes.page_tokens)", pool.name, pool.tokens, s.Page)
+		}
+	}
+	if c.Model.Kind == "rolling" && (c.Prefill.Ranks > 1 && c.RunsPrefill() || c.Decode.Ranks > 1 && c.RunsDecode()) {
+		p.add("model rolling has one layer and one head: it cannot be divided over several ranks")
+	}
+}
+
+func (c Config) validateRest(p *problems) {
+	p.oneOf("transport.kind", c.Transport.Kind, "tcp", "shm")
+	p.between("transport.streams", int64(c.Transport.Streams), 1, 16)
+	p.oneOf("guards.page_digests", string(c.Guards.PageDigests), "on", "off")
+	p.oneOf("guards.step_tag_check", string(c.Guards.StepTagCheck), "on", "off")
+	p.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	p.oneOf("log.format", c.Log.Format, "text", "json")
+	for _, t := range []struct {
+		name   string
+		d, min time.Duration
+	}{
+		{"liveness", c.Timeouts.Liveness, 10 * time.Millisecond}, {"repeat", c.Timeouts.Repeat, time.Millisecond},
+		{"progress", c.Timeouts.Progress, 10 * time.Millisecond}, {"request", c.Timeouts.Request, time.Millisecond}, {"drain", c.Timeouts.Drain, 0},
+	} {
+		if t.d < t.min || t.d > 24*time.Hour {
+			p.add("timeouts.%s is %v; it must lie between %v and 24h", t.name, t.d, t.min)
+		}
+	}
+	if c.Timeouts.Repeat >= c.Timeouts.Progress {
+		p.add("timeouts.repeat (%v) must be shorter than timeouts.progress (%v)", c.Timeouts.Repeat, c.Timeouts.Progress)
+	}
+	p.between("bounds.queue", int64(c.Bounds.Queue), 1, 1<<20)
+	p.between("bounds.running", int64(c.Bounds.Running), 1, 1<<16)
+	p.between("bounds.write_queue", int64(c.Bounds.WriteQueue), 16, 1<<20)
+	p.between("bounds.connections", int64(c.Bounds.Connections), 1, 1<<16)
+	p.between("bounds.top_logprobs", int64(c.Bounds.TopLogprobs), 0, 64)
+}
+
+// validateTLS demands certificates where an address is not loopback, and says which address and what to set.
+func (c Config) validateTLS(p *problems) {
+	t := c.TLS
+	if t.Enabled() && (t.Cert == "" || t.Key == "" || t.CA == "") {
+		p.add("tls.cert, tls.key and tls.ca go together: all three or none")
+	}
+	if c.Gateway.HeaderProxy != "" && c.RunsGateway() && !t.Enabled() {
+		p.add("gateway.header_proxy believes a certificate: set tls.cert, tls.key and tls.ca")
+	}
+	if t.Enabled() {
+		return
+	}
+	for _, a := range c.Exposed() {
+		p.add("%s = %s is not loopback, so mutual TLS is needed: set tls.cert, tls.key and tls.ca (--tls-cert, --tls-key, --tls-ca)%s", a.Name, a.Address, a.hint)
+	}
+}
+
+// Exposed is an address that is not loopback and needs TLS.
+type Exposed struct{ Name, Address, hint string }
+
+// Exposed lists the addresses of c, own ones and peers', that are not loopback and not excepted by name.
+func (c Config) Exposed() []Exposed {
+	var out []Exposed
+	look := func(runs bool, name, addr, hint string) {
+		if runs && addr != "" && !Loopback(addr) {
+			out = append(out, Exposed{name, addr, hint})
+		}
+	}
+	look(c.RunsPrefill(), "prefill.control", c.Prefill.Control, "")
+	look(c.RunsPrefill(), "prefill.data", c.Prefill.Data, "")
+	look(c.RunsDecode(), "decode.api", c.Decode.API, "")
+	for i, peer := range c.Decode.Peers {
+		for _, a := range peer.Addresses {
+			look(c.RunsDecode(), fmt.Sprintf("decode.peers[%d]", i), a, "")
+		}
+	}
+	if u, err := url.Parse(c.Gateway.Upstream); err == nil {
+		look(c.Role == RoleGateway, "gateway.upstream", hostPort(u), "")
+	}
+	look(c.RunsGateway() && !c.Gateway.Plain, "gateway.listen", c.Gateway.Listen, ", or gateway.plain behind a proxy that ends TLS")
+	look(!c.Operator.Plain, "operator.listen", c.Operator.Listen, ", or operator.plain")
+	return out
+}
+
+func hostPort(u *url.URL) string {
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "0")
+	}
+	return u.Host
+}
+
+// Loopback reports whether addr (host:port) can be reached from this machine only. A name is loopback only if it is localhost.
+func Loopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// problems collects what is wrong.
+type problems struct{ list []error }
+
+func (p *problems) add(format string, args ...any) {
+	p.list = append(p.list, fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...)))
+}
+
+func (p *problems) oneOf(name, v string, allowed ...string) {
+	if !slices.Contains(allowed, v) {
+		p.add("%s is %q; known are %s", name, v, strings.Join(allowed, ", "))
+	}
+}
+
+func (p *problems) between(name string, v, lo, hi int64) {
+	if v < lo || v > hi {
+		p.add("%s is %d; it must lie between %d and %d", name, v, lo, hi)
+	}
+}
+
+func (p *problems) address(name, v string) {
+	host, port, err := net.SplitHostPort(v)
+	if err != nil {
+		p.add("%s is %q; it must be host:port", name, v)
+		return
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		p.add("%s is %q; %q is no port", name, v, port)
+	}
+	if strings.ContainsAny(host, " /@") {
+		p.add("%s is %q; %q is no host", name, v, host)
+	}
+}
+
+// side checks what both sides share. The name becomes part of the node's identity and must fit a certificate.
+func (p *problems) side(section, name string, ranks int, split string) {
+	p.between(section+".ranks", int64(ranks), 1, 64)
+	p.oneOf(section+".split", split, "heads", "layers")
+	if len(name) > 63 || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-.") != "" {
+		p.add("%s.name is %q; letters, digits, '-' and '.', at most 63", section, name)
+	}
+}
