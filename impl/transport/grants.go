@@ -10,14 +10,18 @@ import (
 // Grants is the grant table of one push link at decode: what may land where (I7), and who is placing right now (I16). Check and
 // copy are two steps; a fence raises the epoch first and then waits for the placers that had passed the check.
 // Safe for concurrent use. The owner of the link (impl/node, carrying out impl/core's actions) allows, revokes and raises.
+// Memory is 1 byte for each page and part of a lease, 9 with digests, plus the segments of each different shape once; a check
+// costs the same for any number of leases, pages and segments.
 type Grants struct {
 	mem device.Memory
 
 	mu      sync.Mutex
-	idle    sync.Cond // signalled when a placer ends
+	idle    sync.Cond // signalled when the last placer of an epoch ends
 	epoch   spec.Epoch
+	last    spec.LeaseID // highest ever allowed
 	leases  map[spec.LeaseID]*granted
 	placing map[spec.Epoch]int
+	shapes  map[shapeKey]*shape
 }
 
 // granted is one lease's right on this link.
@@ -31,17 +35,40 @@ type granted struct {
 type grantedPart struct {
 	part   spec.Part
 	lo     uint32
-	state  []uint8 // 0 not seen, 1 begun, 2 done
-	digest []uint64
+	state  []uint8  // 0 not seen, 1 begun, 2 done
+	digest []uint64 // nil without digests
+	shapes [3]*shape
+}
+
+// The pages of a part differ in shape only at its ends, where its token range may cut them.
+const (
+	firstPage = iota
+	innerPage
+	lastPage
+)
+
+// shapeKey is all that the segments of a page depend on, for one layout.
+type shapeKey struct {
+	c                                      spec.Component
+	layerLo, layerHi, headLo, headHi, a, z uint32 // tokens [a, z) within the page
+}
+
+// shape is the segments of one shapeKey, shared by all leases that need it.
+type shape struct {
+	key  shapeKey
+	segs []spec.Segment
+	used uint32
+	refs int
 }
 
 // Placement is the permission to copy one part into one page. It counts as a placer until End.
 type Placement struct {
 	Page   []byte
 	Slot   []byte
-	Segs   []spec.Segment // destination segments, canonical order
+	Segs   []spec.Segment // destination segments, canonical order; shared, not to be changed
 	Bytes  uint32
-	Digest bool
+	Digest bool                // the lease wants End to be given the digest of what landed
+	Header device.DigestHeader // for that digest
 
 	epoch spec.Epoch
 	gp    *grantedPart
@@ -50,34 +77,114 @@ type Placement struct {
 
 // NewGrants makes an empty table over the node's memory.
 func NewGrants(mem device.Memory) *Grants {
-	g := &Grants{mem: mem, leases: map[spec.LeaseID]*granted{}, placing: map[spec.Epoch]int{}}
+	g := &Grants{mem: mem, leases: map[spec.LeaseID]*granted{}, placing: map[spec.Epoch]int{}, shapes: map[shapeKey]*shape{}}
 	g.idle.L = &g.mu
 	return g
 }
 
-// Allow enters a lease. Only the parts listed may land, each once for each page.
-func (g *Grants) Allow(m spec.Grant) {
+// Allow enters a lease; only the parts listed may land, each once for each page. It reports whether the lease was entered: one that
+// is not above every lease allowed before (they rise in the order of grants) never is, so that neither a repeated grant nor a
+// mistaken one reopens pages that have landed, or were revoked. The slices of m belong to the table until Revoke.
+func (g *Grants) Allow(m spec.Grant) bool {
 	l := &granted{pages: m.Pages, digests: m.Digests}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if m.Lease <= g.last {
+		return false
+	}
+	g.last = m.Lease
 	for _, p := range m.Parts {
-		pool := g.mem[p.Component]
-		if pool == nil {
+		if p.Component >= spec.ComponentCount || g.mem[p.Component] == nil {
 			continue
 		}
-		lo, hi := p.PageRange(pool.Layout)
+		gp := g.newPart(p, m.Digests)
+		if gp == nil {
+			continue
+		}
 		if l.parts[p.Component] == nil {
 			l.parts[p.Component] = map[spec.PartIndex]*grantedPart{}
 		}
-		l.parts[p.Component][p.Index] = &grantedPart{part: p, lo: lo, state: make([]uint8, hi-lo), digest: make([]uint64, hi-lo)}
+		if old := l.parts[p.Component][p.Index]; old != nil {
+			g.dropPart(gp) // one slot, one part: the first stands
+			continue
+		}
+		l.parts[p.Component][p.Index] = gp
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.leases[m.Lease] = l
+	return true
+}
+
+// newPart is nil for a part that names no bytes of the pool: nothing of it may land.
+func (g *Grants) newPart(p spec.Part, digests bool) *grantedPart {
+	layout := g.mem[p.Component].Layout
+	lo, hi := p.PageRange(layout)
+	if lo >= hi {
+		return nil
+	}
+	gp := &grantedPart{part: p, lo: lo, state: make([]uint8, hi-lo)}
+	if digests {
+		gp.digest = make([]uint64, hi-lo)
+	}
+	for k, i := range [3]uint32{firstPage: lo, innerPage: min(lo+1, hi-1), lastPage: hi - 1} {
+		if gp.shapes[k] = g.takeShape(p, layout, i); gp.shapes[k] == nil {
+			g.dropPart(gp)
+			return nil
+		}
+	}
+	return gp
+}
+
+func (g *Grants) takeShape(p spec.Part, l spec.Layout, i uint32) *shape {
+	a, z := p.Tokens(l, i)
+	key := shapeKey{p.Component, p.LayerLo, p.LayerHi, p.HeadLo, p.HeadHi, a, z}
+	s := g.shapes[key]
+	if s == nil {
+		segs, err := p.Segments(l, i, nil)
+		if err != nil || len(segs) == 0 {
+			return nil
+		}
+		s = &shape{key: key, segs: segs, used: spec.UsedBytes(segs)}
+		g.shapes[key] = s
+	}
+	s.refs++
+	return s
+}
+
+func (g *Grants) dropPart(gp *grantedPart) {
+	for _, s := range gp.shapes {
+		if s == nil {
+			continue
+		}
+		if s.refs--; s.refs == 0 {
+			delete(g.shapes, s.key)
+		}
+	}
+}
+
+// shape is the shape of page number at of the part.
+func (gp *grantedPart) shape(at int) *shape {
+	switch at {
+	case 0:
+		return gp.shapes[firstPage]
+	case len(gp.state) - 1:
+		return gp.shapes[lastPage]
+	}
+	return gp.shapes[innerPage]
 }
 
 // Revoke takes a lease out: no further placement of it begins. It proves nothing about those in progress.
 func (g *Grants) Revoke(lease spec.LeaseID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	l := g.leases[lease]
+	if l == nil {
+		return
+	}
+	for _, parts := range l.parts {
+		for _, gp := range parts {
+			g.dropPart(gp)
+		}
+	}
 	delete(g.leases, lease)
 }
 
@@ -88,6 +195,7 @@ func (g *Grants) Raise(e spec.Epoch) {
 	if e > g.epoch {
 		g.epoch = e
 		clear(g.leases)
+		clear(g.shapes)
 	}
 }
 
@@ -109,13 +217,10 @@ func (g *Grants) placersBelow(e spec.Epoch) (n int) {
 	return n
 }
 
-// Begin checks one write of a stream opened in epoch e against the table and, if it may land, counts a placer. segs is scratch
-// memory for the destination segments.
-func (g *Grants) Begin(e spec.Epoch, lease spec.LeaseID, c spec.Component, part spec.PartIndex, index uint32, dst spec.GrantedPage, bytes uint32, segs []spec.Segment) (Placement, spec.Refusal) {
-	if c >= spec.ComponentCount || g.mem[c] == nil {
-		return Placement{}, spec.RefuseOutOfRange
-	}
-	pool := g.mem[c]
+// Begin checks one write of a stream opened in epoch e against the table and, if it may land, counts a placer until End. A page
+// of a part is placed once: one that was begun is a duplicate from then on, also when its End said that it was not done.
+// Everything but e comes from the peer and may be anything.
+func (g *Grants) Begin(e spec.Epoch, lease spec.LeaseID, c spec.Component, part spec.PartIndex, index uint32, dst spec.GrantedPage, bytes uint32) (Placement, spec.Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e != g.epoch {
@@ -125,39 +230,51 @@ func (g *Grants) Begin(e spec.Epoch, lease spec.LeaseID, c spec.Component, part 
 	if l == nil {
 		return Placement{}, spec.RefuseUnknownLease
 	}
+	if c >= spec.ComponentCount || g.mem[c] == nil {
+		return Placement{}, spec.RefuseOutOfRange
+	}
+	pool := g.mem[c]
+	if uint32(dst.Page) >= pool.Layout.Shape.Pages || uint32(part) >= uint32(pool.Layout.Shape.TagSlots) {
+		return Placement{}, spec.RefuseOutOfRange
+	}
 	gp := l.parts[c][part]
-	if gp == nil || index < gp.lo || index-gp.lo >= uint32(len(gp.state)) || index >= uint32(len(l.pages[c])) || l.pages[c][index] != dst ||
-		uint32(dst.Page) >= pool.Layout.Shape.Pages || uint32(part) >= uint32(pool.Layout.Shape.TagSlots) {
+	if gp == nil || index < gp.lo || index-gp.lo >= uint32(len(gp.state)) || uint64(index) >= uint64(len(l.pages[c])) || l.pages[c][index] != dst {
 		return Placement{}, spec.RefuseNotGranted
 	}
 	at := int(index - gp.lo)
+	s := gp.shape(at)
+	if s.used != bytes {
+		return Placement{}, spec.RefuseNotGranted
+	}
 	if gp.state[at] != 0 {
 		return Placement{}, spec.RefuseDuplicate
 	}
-	segs, err := gp.part.Segments(pool.Layout, index, segs[:0])
-	if err != nil || spec.UsedBytes(segs) != bytes {
-		return Placement{}, spec.RefuseNotGranted
-	}
 	gp.state[at] = 1
 	g.placing[e]++
-	return Placement{Page: pool.Page(dst.Page), Slot: pool.Slot(dst.Page, part), Segs: segs, Bytes: bytes, Digest: l.digests, epoch: e, gp: gp, at: at}, ""
+	return Placement{
+		Page: pool.Page(dst.Page), Slot: pool.Slot(dst.Page, part), Segs: s.segs, Bytes: bytes, Digest: l.digests,
+		Header: device.HeaderOf(gp.part, pool.Layout, index, bytes), epoch: e, gp: gp, at: at,
+	}, ""
 }
 
-// End ends a placement: done means that all bytes and the tag are in place and digest is the digest of the bytes that landed.
+// End ends a placement: done means that all bytes and the tag are in place and digest is the digest of the bytes that landed
+// (0 if p.Digest is false). Call it once for each Begin that was allowed.
 func (g *Grants) End(p Placement, done bool, digest uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if done {
 		p.gp.state[p.at] = 2
-		p.gp.digest[p.at] = digest
+		if p.gp.digest != nil {
+			p.gp.digest[p.at] = digest
+		}
 	}
 	if g.placing[p.epoch]--; g.placing[p.epoch] == 0 {
 		delete(g.placing, p.epoch)
+		g.idle.Broadcast()
 	}
-	g.idle.Broadcast()
 }
 
-// Landed is what has landed of one part: Done[i] and Digest[i] belong to page index Lo+i.
+// Landed is what has landed of one part: Done[i] and Digest[i] belong to page index Lo+i. Digest is nil without digests.
 type Landed struct {
 	Part   spec.Part
 	Lo     uint32
@@ -175,11 +292,14 @@ func (g *Grants) Landed(lease spec.LeaseID, parts []spec.Part) []Landed {
 	}
 	var out []Landed
 	for _, p := range parts {
+		if p.Component >= spec.ComponentCount {
+			continue
+		}
 		gp := l.parts[p.Component][p.Index]
 		if gp == nil {
 			continue
 		}
-		d := Landed{Part: p, Lo: gp.lo, Done: make([]bool, len(gp.state)), Digest: append([]uint64(nil), gp.digest...)}
+		d := Landed{Part: gp.part, Lo: gp.lo, Done: make([]bool, len(gp.state)), Digest: append([]uint64(nil), gp.digest...)}
 		for i, s := range gp.state {
 			d.Done[i] = s == 2
 		}
