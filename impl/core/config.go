@@ -10,6 +10,10 @@ import (
 // ErrConfig is wrapped by every refusal of a machine's configuration.
 var ErrConfig = errors.New("bad configuration of a core machine")
 
+// ErrContract is wrapped by every error of a Step: the driver broke its contract (doc.go), for example by ending work that was
+// never started. The machine has not changed. Nothing that a peer sends causes it.
+var ErrContract = errors.New("the driver of a core machine broke its contract")
+
 // requiredCapabilities are those that both ends of a link must offer.
 func requiredCapabilities() []string {
 	return []string{spec.CapDrainReceipts, spec.CapMarks, spec.CapTags}
