@@ -1,6 +1,9 @@
 package transport
 
-import "kvfence/spec"
+import (
+	"kvfence/impl/device"
+	"kvfence/spec"
+)
 
 // Copy is one part of one page to be pulled.
 type Copy struct {
@@ -10,7 +13,8 @@ type Copy struct {
 	Src       spec.SourcePage
 	SrcSlot   spec.PartIndex // slot of the part's tag in the source page
 	SrcSegs   []spec.Segment
-	SrcTag    spec.Tag // what the manifest says the source's tag must be, compared after the copy
+	Head      device.DigestHeader // what the digest covers beside the bytes (device.HeaderOf); used with CopyJob.Digests only
+	SrcTag    spec.Tag            // what the manifest says the source's tag must be, compared after the copy
 	Dst       spec.GrantedPage
 	DstSegs   []spec.Segment
 	DstTag    spec.Tag // written by the reader after the bytes, if the source tag still agreed
