@@ -380,3 +380,44 @@ func TestHandler_MutualTLS_LetsOnlyAuthorisedIn(t *testing.T) {
 	_, err = plain.Info(t.Context())
 	require.Equal(t, PeerLost, CodeOf(err), "an unknown certificate authority is no node")
 }
+
+func TestLocal_BehavesLikeTheSocket(t *testing.T) {
+	local := NewLocal(service{generate: answer(20), info: Info{Model: "m"}}, 77)
+	s, err := local.Open(t.Context(), &Request{ID: "r", Tenant: "x", Prompt: Tokens{1}, TimeLeft: Millis(time.Second)})
+	require.NoError(t, err)
+	n := 0
+	for ; err == nil; n++ {
+		_, err = s.Next()
+	}
+	require.Equal(t, io.EOF, err)
+	require.Equal(t, 1+1+20+1+1, n)
+	require.NoError(t, s.Close())
+	local.Wait()
+	info, err := local.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 77, info.MaxPromptTokens)
+
+	illegal := NewLocal(service{generate: func(_ context.Context, r *Request, _ Sink) (Done, error) {
+		return Done{Finish: FinishStop, PromptTokens: len(r.Prompt)}, nil
+	}}, 1)
+	s, err = illegal.Open(t.Context(), request())
+	require.NoError(t, err)
+	_, err = s.Next()
+	require.Equal(t, Internal, CodeOf(err))
+
+	waits := NewLocal(service{generate: func(ctx context.Context, r *Request, sink Sink) (Done, error) {
+		if err := sink.Token(Token{}); err == nil {
+			return Done{}, errors.New("a token before ready was taken")
+		}
+		<-ctx.Done()
+		return Done{}, ctx.Err()
+	}}, 1)
+	s, err = waits.Open(t.Context(), request())
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = s.Next()
+	require.Equal(t, ClientGone, CodeOf(err))
+	waits.Wait()
+	_, err = waits.Open(t.Context(), &Request{})
+	require.Equal(t, InvalidRequest, CodeOf(err))
+}
