@@ -1,8 +1,10 @@
 package spec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Layout describes one pool of one rank. It has two halves: what decides the meaning of bytes must be equal on both sides
@@ -129,28 +131,33 @@ func (l Layout) Validate() error {
 	return l.validateStrides()
 }
 
-// validateStrides checks that no two cells overlap and the last lies within the page.
+// validateStrides checks that no two cells overlap and the last lies within the page. The dimensions may be nested in any order
+// of memory (tokens within heads, or heads within tokens): each stride must step over all that its smaller ones span.
 func (l Layout) validateStrides() error {
 	m, s := l.Equal, l.Shape
-	tokens := uint64(max(m.TokensPerPage, 1))
-	cell := uint64(m.HeadDim) * uint64(m.ElemBytes)
-	levels := []struct {
-		name   string
-		stride uint64
-		n      uint64
-	}{
-		{"token_stride", uint64(s.TokenStride), tokens}, {"head_stride", uint64(s.HeadStride), uint64(s.HeadHi - s.HeadLo)},
+	levels := []level{
+		{"token_stride", uint64(s.TokenStride), uint64(max(m.TokensPerPage, 1))}, {"head_stride", uint64(s.HeadStride), uint64(s.HeadHi - s.HeadLo)},
 		{"kv_stride", uint64(s.KVStride), uint64(m.KVs)}, {"layer_stride", uint64(s.LayerStride), uint64(s.LayerHi - s.LayerLo)},
 	}
-	extent := cell
+	slices.SortStableFunc(levels, func(a, b level) int { return cmp.Compare(a.stride, b.stride) })
+	extent := uint64(m.HeadDim) * uint64(m.ElemBytes)
 	for _, v := range levels {
-		if v.n > 1 && v.stride < extent {
+		if v.n == 1 {
+			continue
+		}
+		if v.stride < extent {
 			return fmt.Errorf("%w: %s.%s = %d is less than the %d bytes it steps over", ErrLayout, l.Component, v.name, v.stride, extent)
 		}
-		extent = v.stride*(v.n-1) + extent
+		extent += v.stride * (v.n - 1)
 	}
 	if extent > uint64(s.PageBytes) {
 		return fmt.Errorf("%w: %s.page_bytes = %d is less than the %d bytes of its cells", ErrLayout, l.Component, s.PageBytes, extent)
 	}
 	return nil
+}
+
+// level is one dimension of a page: n steps, stride bytes apart.
+type level struct {
+	name      string
+	stride, n uint64
 }

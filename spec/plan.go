@@ -56,8 +56,11 @@ func (p Part) PageRange(l Layout) (lo, hi uint32) {
 // Tokens is how many tokens of p lie in page index i: [lo, hi) within the page.
 func (p Part) Tokens(l Layout, i uint32) (lo, hi uint32) {
 	t := l.Equal.TokensPerPage
-	if t == 0 {
+	if t == 0 && i == 0 {
 		return 0, 1
+	}
+	if t == 0 {
+		return 0, 0
 	}
 	first := uint64(i) * uint64(t)
 	last := first + uint64(t)
@@ -80,11 +83,17 @@ func PlanParts(dst Layout, srcs []*Layout, tokens uint32, writer Rank) ([]Part, 
 		srcs = oneOf(srcs, writer)
 	}
 	s := dst.Shape
+	if s.LayerLo >= s.LayerHi || s.LayerHi > MaxLayers || s.HeadLo >= s.HeadHi || s.HeadHi > MaxHeads || len(srcs) > MaxRanks {
+		return nil, fmt.Errorf("%w: %s layers %d..%d, heads %d..%d, from %d ranks", ErrPlan, dst.Component, s.LayerLo, s.LayerHi, s.HeadLo, s.HeadHi, len(srcs))
+	}
 	owed := newCells(s)
 	var parts []Part
 	for k, src := range srcs {
 		if src == nil {
 			continue
+		}
+		if src.Component != dst.Component {
+			return nil, fmt.Errorf("%w: prefill rank %d's %s is no %s", ErrPlan, k, src.Component, dst.Component)
 		}
 		lLo, lHi := max(s.LayerLo, src.Shape.LayerLo), min(s.LayerHi, src.Shape.LayerHi)
 		hLo, hHi := max(s.HeadLo, src.Shape.HeadLo), min(s.HeadHi, src.Shape.HeadHi)

@@ -18,41 +18,51 @@ func (p Part) Segments(l Layout, i uint32, buf []Segment) ([]Segment, error) {
 	if tLo >= tHi {
 		return buf, nil
 	}
-	cell := m.HeadDim * m.ElemBytes
-	start := len(buf)
+	cell := uint64(m.HeadDim) * uint64(m.ElemBytes)
+	out := segments{buf: buf, start: len(buf), page: uint64(s.PageBytes)}
 	for layer := p.LayerLo - s.LayerLo; layer < p.LayerHi-s.LayerLo; layer++ {
 		for kv := uint32(0); kv < m.KVs; kv++ {
 			for head := p.HeadLo - s.HeadLo; head < p.HeadHi-s.HeadLo; head++ {
 				base := uint64(layer)*uint64(s.LayerStride) + uint64(kv)*uint64(s.KVStride) + uint64(head)*uint64(s.HeadStride)
-				buf = appendRun(buf, start, base+uint64(tLo)*uint64(s.TokenStride), tHi-tLo, s.TokenStride, cell)
+				if !out.run(base+uint64(tLo)*uint64(s.TokenStride), uint64(tHi-tLo), uint64(s.TokenStride), cell) {
+					return buf[:out.start], fmt.Errorf("%w: part %d leaves page index %d of %d bytes at layer %d, head %d", ErrPlan, p.Index, i, s.PageBytes, layer+s.LayerLo, head+s.HeadLo)
+				}
 			}
 		}
 	}
-	for _, g := range buf[start:] {
-		if uint64(g.Offset)+uint64(g.Bytes) > uint64(s.PageBytes) {
-			return buf[:start], fmt.Errorf("%w: part %d leaves page index %d: %d + %d > %d bytes", ErrPlan, p.Index, i, g.Offset, g.Bytes, s.PageBytes)
-		}
-	}
-	return buf, nil
+	return out.buf, nil
 }
 
-// appendRun adds n cells from offset at, stride apart, merging with the last segment where they touch.
-func appendRun(buf []Segment, start int, at uint64, n, stride, cell uint32) []Segment {
-	add := func(off uint64, bytes uint32) {
-		if k := len(buf); k > start && uint64(buf[k-1].Offset)+uint64(buf[k-1].Bytes) == off {
-			buf[k-1].Bytes += bytes
-			return
-		}
-		buf = append(buf, Segment{uint32(off), bytes})
-	}
+// segments collects runs, merging each with the one before it where they touch.
+type segments struct {
+	buf   []Segment
+	start int
+	page  uint64
+}
+
+// run adds n cells from offset at, stride apart. False: a cell leaves the page.
+func (v *segments) run(at, n, stride, cell uint64) bool {
 	if stride == cell {
-		add(at, n*cell)
-		return buf
+		return v.add(at, n*cell)
 	}
-	for t := uint32(0); t < n; t++ {
-		add(at+uint64(t)*uint64(stride), cell)
+	for t := range n {
+		if !v.add(at+t*stride, cell) {
+			return false
+		}
 	}
-	return buf
+	return true
+}
+
+func (v *segments) add(at, bytes uint64) bool {
+	if at+bytes > v.page {
+		return false
+	}
+	if k := len(v.buf); k > v.start && uint64(v.buf[k-1].Offset)+uint64(v.buf[k-1].Bytes) == at {
+		v.buf[k-1].Bytes += uint32(bytes)
+		return true
+	}
+	v.buf = append(v.buf, Segment{uint32(at), uint32(bytes)})
+	return true
 }
 
 // UsedBytes is the sum of the segments' bytes.
