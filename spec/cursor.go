@@ -36,9 +36,10 @@ type step struct {
 // wireRow is one field of a message as it lies on the wire.
 type wireRow struct {
 	at     int // offset within the body; describing: after the last field of variable length
-	bytes  int // 0: variable
+	bytes  int // 0: variable; -1: no field of its own, a check between others
 	field  string
 	limits string
+	checks []string // what is refused beside the range
 }
 
 // fail records the first error, with the field's path.
@@ -60,11 +61,35 @@ func (c *cursor) fieldPath(name string) string {
 	return p + name
 }
 
-// require is a condition between fields. It is not asked when an earlier field has failed.
+// require is a condition beside the range of a field. It is not asked when an earlier field has failed.
 func (c *cursor) require(name string, ok bool, why string) {
-	if c.mode != describing && c.err == nil && !ok {
+	if c.mode == describing {
+		c.noteCheck(name, why)
+		return
+	}
+	if c.err == nil && !ok {
 		c.fail(ErrRange, name, why)
 	}
+}
+
+// noteCheck adds a check to the description of its field, the last one of that name.
+func (c *cursor) noteCheck(name, why string) {
+	name = c.describedPath(name)
+	for i := len(*c.rows) - 1; i >= 0; i-- {
+		if r := &(*c.rows)[i]; r.field == name {
+			r.checks = append(r.checks, why)
+			return
+		}
+	}
+	*c.rows = append(*c.rows, wireRow{field: name, bytes: -1, checks: []string{why}})
+}
+
+func (c *cursor) describedPath(name string) string {
+	p := ""
+	for _, s := range c.path {
+		p += s.name + "."
+	}
+	return p + name
 }
 
 // within is the range check of one number.
@@ -100,15 +125,11 @@ func (c *cursor) note(name string, bytes int, limits string) {
 		if bytes == 0 {
 			c.at = 0
 		}
-		names := ""
-		for _, s := range c.path {
-			names += s.name + "."
-		}
-		name = names + name
+		name = c.describedPath(name)
 	case appending:
 		at, name = len(c.buf)-c.base, c.fieldPath(name)
 	}
-	*c.rows = append(*c.rows, wireRow{at, bytes, name, limits})
+	*c.rows = append(*c.rows, wireRow{at: at, bytes: bytes, field: name, limits: limits})
 }
 
 func limits[T ~uint8 | ~uint16 | ~uint32 | ~uint64](c *cursor, lo, hi T) string {

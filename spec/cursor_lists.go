@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -36,7 +35,12 @@ func (c *cursor) clipped(name string, v *string) {
 // word is a text of a closed set.
 func word[T ~string](c *cursor, name string, v *T, known func(T) bool) {
 	text(c, name, v, MaxName)
-	c.require(name, known(*v), fmt.Sprintf("%q is not a known word", string(*v)))
+	switch {
+	case c.mode == describing:
+		c.noteCheck(name, "not a known word")
+	case c.err == nil && !known(*v):
+		c.fail(ErrRange, name, fmt.Sprintf("not a known word: %q", string(*v)))
+	}
 }
 
 // count is the length of a list: u32, limit at most, and no more than the rest of the body can hold at each bytes an element.
@@ -57,10 +61,11 @@ func list[T any](c *cursor, name string, v *[]T, limit, each int, elem func(*cur
 	n := c.count(name, len(*v), limit, each)
 	if c.mode == describing {
 		var zero T
+		c.note(name, 0, "the elements below")
 		c.path = append(c.path, step{name + "[]", 0})
 		elem(c, &zero)
 		c.path = c.path[:len(c.path)-1]
-		c.note(name, 0, strconv.Itoa(limit)+" at most")
+		c.at = 0
 		return
 	}
 	if c.mode == parsing && n > 0 {
@@ -82,9 +87,9 @@ func group[T any](c *cursor, name string, v *T, fields func(*cursor, *T)) {
 }
 
 // run is a list whose elements are all alike and many: width bytes each, moved in one loop.
-func run[T any](c *cursor, name string, v *[]T, limit, width int, get func([]byte) T, put func([]byte, T) []byte) {
+func run[T any](c *cursor, name string, v *[]T, limit, width int, what string, get func([]byte) T, put func([]byte, T) []byte) {
 	n := c.count(name, len(*v), limit, width)
-	c.note(name, 0, strconv.Itoa(width)+" bytes each")
+	c.note(name, 0, what)
 	if c.err != nil || n == 0 {
 		return
 	}
@@ -105,19 +110,19 @@ func run[T any](c *cursor, name string, v *[]T, limit, width int, get func([]byt
 
 // tokens is a list of token ids, 4 bytes each. Their range is the vocabulary's, and admission's to check.
 func (c *cursor) tokens(name string, v *[]int32) {
-	run(c, name, v, MaxPrompt, 4,
+	run(c, name, v, MaxPrompt, 4, "signed 32-bit numbers",
 		func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) },
 		func(b []byte, t int32) []byte { return binary.LittleEndian.AppendUint32(b, uint32(t)) })
 }
 
 // digests is a list of byte digests, 8 bytes each.
 func (c *cursor) digests(name string, v *[]uint64) {
-	run(c, name, v, MaxLeasePages, 8, binary.LittleEndian.Uint64, binary.LittleEndian.AppendUint64)
+	run(c, name, v, MaxLeasePages, 8, "u64 each", binary.LittleEndian.Uint64, binary.LittleEndian.AppendUint64)
 }
 
 // pages is a list of pages with generations: page u32, generation u64.
 func pages[T GrantedPage | SourcePage](c *cursor, name string, v *[]T) {
-	run(c, name, v, MaxLeasePages, 12,
+	run(c, name, v, MaxLeasePages, 12, "page u32 and generation u64 each",
 		func(b []byte) T {
 			return T(GrantedPage{Page: PageID(binary.LittleEndian.Uint32(b)), Gen: Generation(binary.LittleEndian.Uint64(b[4:]))})
 		},

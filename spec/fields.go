@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // The roles of a side.
@@ -66,14 +67,14 @@ func (c *cursor) incarnations(name string, v *[]Incarnation) {
 		c.raw("incarnation", i[:])
 		c.require("incarnation", !i.IsZero(), "no incarnation")
 	})
-	if c.mode == describing || c.err != nil {
+	if c.err != nil {
 		return
 	}
+	distinct := true
 	for i := range *v {
-		for j := range i {
-			c.require(name, (*v)[i] != (*v)[j], "the same incarnation twice")
-		}
+		distinct = distinct && !slices.Contains((*v)[:i], (*v)[i])
 	}
+	c.require(name, distinct, "the same incarnation twice")
 }
 
 // capabilities are strictly ascending, so that a set has one form.
@@ -86,18 +87,20 @@ func (c *cursor) capabilities(v *[]string) {
 }
 
 func ascending[T any](c *cursor, name string, v []T, less func(a, b T) bool) {
-	if c.mode == describing || c.err != nil {
+	if c.err != nil {
 		return
 	}
+	ordered := true
 	for i := 1; i < len(v); i++ {
-		c.require(name, less(v[i-1], v[i]), "not in strictly ascending order")
+		ordered = ordered && less(v[i-1], v[i])
 	}
+	c.require(name, ordered, "not in strictly ascending order")
 }
 
 func (c *cursor) identity(v *Identity) {
 	group(c, "identity", v, func(c *cursor, v *Identity) {
 		text(c, "name", &v.Name, MaxName)
-		c.require("name", v.Name != "" || c.mode == describing, "empty")
+		c.require("name", v.Name != "", "empty")
 		word(c, "role", &v.Role, func(s string) bool { return s == RolePrefill || s == RoleDecode })
 		c.raw("incarnation", v.Incarnation[:])
 		u16(c, "rank", &v.Rank, 0, MaxRanks-1)

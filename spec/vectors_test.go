@@ -57,8 +57,15 @@ func annotated(t *testing.T, e Envelope) string {
 }
 
 func headerRows() []wireRow {
-	return []wireRow{{0, 4, "magic", `"KVF1"`}, {4, 2, "version", "1"}, {6, 2, "kind", "1..20"}, {8, 4, "body", "0..67108864"},
-		{12, 16, "from", "not zero"}, {28, 16, "to", "not zero, but in connect"}, {44, 8, "epoch", "any"}, {52, 8, "mark", "any"}, {60, 4, "checksum", "CRC-32C"}}
+	row := func(at, bytes int, field, limits string, checks ...string) wireRow {
+		return wireRow{at, bytes, field, limits, checks}
+	}
+	return []wireRow{
+		row(0, 4, "magic", `"KVF1"`), row(4, 2, "version", fmt.Sprint(Version)), row(6, 2, "kind", "1.."+fmt.Sprint(int(KindEnd)-1)),
+		row(8, 4, "body", "0.."+fmt.Sprint(MaxBody), "not the bytes that follow"), row(12, 16, "from", "any", "no incarnation"),
+		row(28, 16, "to", "any", "no incarnation, but in connect"), row(44, 8, "epoch", "any"), row(52, 8, "mark", "any"),
+		row(60, 4, "checksum", "any", "not CRC-32C of bytes 0..59 and the body"),
+	}
 }
 
 // refusedVectors are byte strings that must be refused, with the error that each must have.
