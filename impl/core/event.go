@@ -171,6 +171,7 @@ type Submit struct {
 	Sampling spec.Sampling
 	Source   spec.SourceName // prefill first; zero otherwise
 	EOS      int32           // token that ends the answer; -1: none
+	Stop     [][]int32       // sequences of new tokens; the one that completes one is the last ("stop"), and is emitted
 }
 
 // ClientGone says that nobody waits for an answer any more. Writes in flight are not cancelled.
