@@ -115,12 +115,23 @@ type TagCheck struct {
 }
 
 // Verify compares the tags, and the digests of the bytes that landed, of a whole lease with the ledger. Ends in Verified.
+// The digest of a part whose record is not in the grant table any more (its link was fenced after its part was taken, while
+// another link still owed one) is taken from the page: nothing writes there now.
 type Verify struct {
 	action
 	Lease   spec.LeaseID
 	Checks  []TagCheck
+	Void    []VoidCheck
 	Links   []LinkParts // where what landed is on record (push)
 	Digests bool
+}
+
+// VoidCheck is one slot that no part of the plan uses: anything but void in it is a finding, reported with this Part and Index.
+type VoidCheck struct {
+	Component spec.Component
+	Page      spec.PageID
+	Slot      spec.PartIndex
+	Index     uint32
 }
 
 // LinkParts names the parts of a lease that one link owed.

@@ -11,6 +11,14 @@ type RankEnding struct {
 	Detail string
 }
 
+// PeerRefused says that a prefill rank and this one do not fit together; Detail names the field and both values. Connecting is
+// tried again (the peer may be replaced), but requests that wait for it fail with it.
+type PeerRefused struct {
+	side
+	Peer   PeerID
+	Detail string
+}
+
 // DecodeRankStatus is what a decode rank shows of itself: counts, no contents; a copy.
 type DecodeRankStatus struct {
 	Stopped    bool // a Stop action was given

@@ -84,6 +84,7 @@ type NoRoom struct {
 type NoPlan struct {
 	side
 	Transfer spec.TransferID
+	Cause    spec.Cause
 	Detail   string
 }
 

@@ -1,0 +1,200 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+
+	"kvfence/spec"
+)
+
+// fence gives a link up: its epoch rises, its connection ends, every transfer of which it still owes a part fails. Pages come
+// back when the fence is back. Fencing a link twice is two fences.
+func (r *DecodeRank) fence(k *dlink, why string) {
+	r.did("Fence", nil, k, fmt.Sprintf("epoch %d: %s", k.epoch, why))
+	r.raise(k, why)
+}
+
+// raise starts a fence of everything up to the link's epoch. Connect and fence share it.
+func (r *DecodeRank) raise(k *dlink, why string) {
+	old := k.epoch
+	k.epoch++
+	r.fences++
+	wasOpen := k.state == dlinkOpen
+	r.down(k)
+	k.wants = 0
+	k.fencing = append(k.fencing, old)
+	for _, f := range r.findings {
+		f.begun(k, old)
+	}
+	r.do(Fence{Peer: k.cfg.ID, Old: old, New: k.epoch})
+	if wasOpen {
+		r.tell(PeerDown{Peer: k.cfg.ID})
+	}
+	for _, h := range slices.Clone(k.owed) { // fail ends holds of other links, never of this one: it is down
+		if h != nil && h.standing && h.lease.state == dleaseFilling {
+			r.fail(h.lease, spec.CauseFenced, fmt.Sprintf("link to %q fenced: %s", k.ident.Name, why), true)
+		}
+	}
+	if t := r.taken; t != nil && slices.Contains(t.side, k) {
+		r.fail(t, spec.CauseFenced, fmt.Sprintf("link to %q fenced before the grant: %s", k.ident.Name, why), true)
+	}
+}
+
+// fenceDone ends a fence: nothing of an epoch up to Old lands any more. It ends the holds of this link's older epochs.
+func (r *DecodeRank) fenceDone(e FenceDone) {
+	k := r.link(e.Peer)
+	at := slices.Index(k.fencing, e.Old)
+	if at < 0 {
+		r.count(spec.RefuseDuplicate, 0, e.Peer, fmt.Sprintf("fence of epoch %d is not under way", e.Old))
+		return
+	}
+	k.fencing = slices.Delete(k.fencing, at, at+1)
+	if !e.OK {
+		r.fenceFailed = true
+		r.end("a fence could not be done")
+		return
+	}
+	k.fenced = max(k.fenced, e.Old)
+	r.did("FenceEnd", nil, k, fmt.Sprintf("epoch %d", e.Old))
+	for _, h := range slices.Clone(k.owed) {
+		if h != nil && h.standing && h.epoch <= e.Old {
+			if h.lease.state != dleaseRevoking {
+				r.broken(10, "lease %d in state %d at the end of its link's fence", h.lease.id, h.lease.state)
+				return
+			}
+			r.endHold(h, "fence")
+		}
+	}
+	r.settleFindings(k, e.Old)
+	r.openData(k)
+}
+
+// end stops taking anything new and tells the leader once.
+func (r *DecodeRank) end(why string) {
+	if r.ending {
+		return
+	}
+	r.ending = true
+	r.tell(RankEnding{Cause: spec.CauseShutdown, Detail: why})
+}
+
+// endHold ends the hold of a lease on a link; how is its proof.
+func (r *DecodeRank) endHold(h *dhold, how string) {
+	if !h.standing {
+		return
+	}
+	h.standing, h.proof, h.receipt = false, how, nil
+	h.link.holds--
+	r.mark(h.link) // drop the head of what is owed
+	r.touch(h.lease)
+	r.ledgerEnd(h.lease, linkHold(h.link))
+	if h.link.wants != 0 && h.link.holds == 0 {
+		r.fence(h.link, "quarantine")
+	}
+}
+
+// finding is a set of pages whose tags or bytes were found wrong. It ends by a fence, begun after the finding, of each link that was
+// granted the pages.
+type finding struct {
+	lease spec.LeaseID
+	pages []compPage
+	waits []findingWait
+}
+
+type compPage struct {
+	component spec.Component
+	page      spec.PageID
+}
+
+type findingWait struct {
+	link  *dlink
+	begun bool
+	old   spec.Epoch
+	done  bool
+}
+
+func (f *finding) begun(k *dlink, old spec.Epoch) {
+	for i := range f.waits {
+		if w := &f.waits[i]; w.link == k && !w.begun {
+			w.begun, w.old = true, old
+		}
+	}
+}
+
+// quarantine takes the pages of bad parts out of use. Links that were granted them are fenced: at once if they are down or owe
+// nothing, else when they next owe nothing or the wait is over, so that bystanders may end well. No new grant goes out meanwhile.
+func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
+	f := &finding{lease: l.id}
+	for _, b := range bad {
+		if b.Component >= spec.ComponentCount || uint64(b.Index) >= uint64(len(l.pages[b.Component])) {
+			continue
+		}
+		p := compPage{b.Component, l.pages[b.Component][b.Index].Page}
+		if slices.Contains(f.pages, p) {
+			continue
+		}
+		if err := r.pools[b.Component].Quarantine(l.owner(), p.page); err != nil {
+			r.broken(2, "quarantine of a page of lease %d: %v", l.id, err)
+			return
+		}
+		f.pages = append(f.pages, p)
+	}
+	r.alarms++
+	r.do(Alarm{Lease: l.id, Bad: bad})
+	if len(f.pages) == 0 {
+		return
+	}
+	for _, h := range l.holds {
+		f.waits = append(f.waits, findingWait{link: h.link})
+	}
+	r.findings = append(r.findings, f)
+	for _, h := range l.holds {
+		r.wantFence(h.link)
+	}
+	if len(l.holds) == 0 {
+		r.settleFindings(nil, 0)
+	}
+}
+
+func (r *DecodeRank) wantFence(k *dlink) {
+	switch {
+	case k.state < dlinkOpening || k.holds == 0:
+		r.fence(k, "quarantine")
+	case k.wants == 0:
+		k.wants = r.now + Time(r.cfg.QuarantineWait)
+		r.clock.set(k.wants, timeQuarantine, r.indexOf(k), 0)
+	}
+}
+
+func (r *DecodeRank) quarantineTime(k *dlink, at Time) {
+	if k.wants != 0 && at >= k.wants {
+		r.fence(k, "quarantine")
+	}
+}
+
+// settleFindings ends the quarantines whose fences are all back.
+func (r *DecodeRank) settleFindings(k *dlink, old spec.Epoch) {
+	keep := r.findings[:0]
+	for _, f := range r.findings {
+		open := false
+		for i := range f.waits {
+			w := &f.waits[i]
+			w.done = w.done || (w.link == k && w.begun && w.old <= old)
+			open = open || !w.done
+		}
+		if open {
+			keep = append(keep, f)
+			continue
+		}
+		for _, p := range f.pages {
+			if _, err := r.pools[p.component].EndQuarantine(p.page); err != nil {
+				r.broken(17, "end of quarantine: %v", err)
+				return
+			}
+		}
+		r.did("QuarantineEnd", nil, k, fmt.Sprintf("%d pages of lease %d", len(f.pages), f.lease))
+		r.freed()
+	}
+	clear(r.findings[len(keep):])
+	r.findings = keep
+}

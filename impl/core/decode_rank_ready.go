@@ -1,0 +1,177 @@
+package core
+
+import (
+	"fmt"
+
+	"kvfence/spec"
+)
+
+// partsIn starts the verification of a lease of which every owed part was taken.
+func (r *DecodeRank) partsIn(l *dlease) {
+	if l.state != dleaseFilling {
+		return
+	}
+	for _, h := range l.holds {
+		if !h.got {
+			return
+		}
+	}
+	if !r.ledgerAdd(l, verifyHold()) {
+		return
+	}
+	r.move(l, dleaseVerifying)
+	l.verify = true
+	l.checks = r.planned(l)
+	v := Verify{Lease: l.id, Checks: l.checks, Void: r.unused(l), Digests: r.cfg.Digests}
+	for _, h := range l.holds {
+		if h.pull == nil {
+			v.Links = append(v.Links, LinkParts{Peer: h.link.cfg.ID, Parts: h.parts})
+		}
+	}
+	r.did("Verify", l, nil, "")
+	r.do(v)
+}
+
+// planned is what every planned and local slot of a lease must hold.
+func (r *DecodeRank) planned(l *dlease) (checks []TagCheck) {
+	for _, p := range l.parts {
+		lo, hi := p.PageRange(*r.layouts[p.Component])
+		digests := l.digests[partKey{p.Component, p.Index}]
+		for i := lo; i < hi; i++ {
+			has, d := i-lo < uint32(len(digests)), uint64(0)
+			if has {
+				d = digests[i-lo]
+			}
+			checks = append(checks, TagCheck{Component: p.Component, Page: l.pages[p.Component][i].Page, Slot: p.Index, Want: r.tag(l, p, i, d, has)})
+		}
+	}
+	for i := r.localFrom(l); i < uint32(len(l.pages[spec.KV])); i++ {
+		checks = append(checks, TagCheck{Component: spec.KV, Page: l.pages[spec.KV][i].Page, Want: l.localTag(i)})
+	}
+	return checks
+}
+
+// unused are the slots that the plan does not use: they must be void.
+func (r *DecodeRank) unused(l *dlease) (checks []VoidCheck) {
+	local := r.localFrom(l)
+	for c, ps := range l.pages {
+		if len(ps) == 0 {
+			continue
+		}
+		used := 0
+		for _, p := range l.parts {
+			if p.Component == spec.Component(c) {
+				used++
+			}
+		}
+		for i := range ps {
+			from := used
+			if spec.Component(c) == spec.KV && uint32(i) >= local {
+				from = 1
+			}
+			for s := from; s < int(r.layouts[c].Shape.TagSlots); s++ {
+				checks = append(checks, VoidCheck{Component: spec.Component(c), Page: ps[i].Page, Slot: spec.PartIndex(s), Index: uint32(i)})
+			}
+		}
+	}
+	return checks
+}
+
+// verified makes a lease ready, or takes its bad pages out of use.
+func (r *DecodeRank) verified(e Verified) {
+	l := r.leases[e.Lease]
+	if l == nil || !l.verify {
+		r.count(spec.RefuseUnknownLease, 0, 0, fmt.Sprintf("verified lease %d", e.Lease))
+		return
+	}
+	l.verify = false
+	r.touch(l)
+	if l.state == dleaseVerifying {
+		if len(e.Bad) > 0 {
+			r.did("BadVerify", l, nil, badText(e.Bad))
+			r.quarantine(l, e.Bad)
+			r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
+		} else {
+			r.makeReady(l)
+		}
+	}
+	r.ledgerEnd(l, verifyHold())
+}
+
+func (r *DecodeRank) makeReady(l *dlease) {
+	for _, h := range l.holds {
+		if h.pull == nil {
+			r.do(Revoke{Peer: h.link.cfg.ID, Lease: l.id})
+		}
+	}
+	r.move(l, dleaseReady)
+	r.did("Ready", l, nil, "")
+	r.tell(LeaseReady{Transfer: l.transfer})
+}
+
+// badText describes the first finding.
+func badText(bad []BadPart) string {
+	b := bad[0]
+	what := "tag is " + b.State.String()
+	if b.Digest {
+		what = "digest differs"
+	}
+	return fmt.Sprintf("%s page index %d part %d: %s (%d findings)", b.Component, b.Index, b.Part, what, len(bad))
+}
+
+// readBegin lets one decode step read a ready lease. O(1): the block table and its checks are kept with the lease.
+func (r *DecodeRank) readBegin(e ReadBegin) {
+	l := r.leases[e.Lease]
+	switch {
+	case l == nil:
+		r.count(spec.RefuseUnknownLease, 0, 0, fmt.Sprintf("read of lease %d", e.Lease))
+		r.do(ReadRefused{Lease: e.Lease, Cause: spec.CausePreempted})
+		return
+	case l.state != dleaseReady || l.read || e.Pos/r.layouts[spec.KV].Equal.TokensPerPage >= uint32(len(l.pages[spec.KV])) || (e.Pos != 0 && e.Pos < l.tokens):
+		r.count(spec.RefuseWrongState, 0, 0, fmt.Sprintf("read of lease %d at %d", e.Lease, e.Pos))
+		cause := l.cause
+		if cause == "" {
+			cause = spec.CausePreempted
+		}
+		r.do(ReadRefused{Lease: e.Lease, Cause: cause})
+		return
+	}
+	if !r.ledgerAdd(l, readHold()) {
+		return
+	}
+	l.read = true
+	r.touch(l)
+	if l.view == nil {
+		v := l.pages
+		l.view = &v
+	}
+	out := ReadPages{Lease: l.id, Pages: l.view}
+	if !r.cfg.NoStepChecks {
+		out.Checks = l.checks
+	}
+	r.did("Read", l, nil, "")
+	if e.Pos != 0 {
+		if l.appended == 0 || e.Pos+1 < l.appended {
+			l.appended = e.Pos + 1
+		}
+		r.did("Append", l, nil, "")
+	}
+	r.do(out)
+}
+
+// readEnd ends a read; what its second check found makes the lease fail.
+func (r *DecodeRank) readEnd(e ReadEnd) {
+	l := r.leases[e.Lease]
+	if l == nil || !l.read {
+		r.count(spec.RefuseUnknownLease, 0, 0, fmt.Sprintf("end of a read of lease %d", e.Lease))
+		return
+	}
+	l.read = false
+	r.touch(l)
+	r.did("ReadEnd", l, nil, "")
+	if len(e.Bad) > 0 {
+		r.quarantine(l, e.Bad)
+		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
+	}
+	r.ledgerEnd(l, readHold())
+}

@@ -1,0 +1,328 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"kvfence/impl/pages"
+	"kvfence/spec"
+)
+
+// errPeers says that not every link of a prefill side is open, or they are not one side.
+var errPeers = errors.New("the prefill side is not whole")
+
+// take hands out the pages of a transfer and plans its parts, all or nothing. Nothing is sent before Go.
+func (r *DecodeRank) take(m Take) {
+	if l := r.byTransfer[m.Transfer]; l != nil {
+		r.count(spec.RefuseDuplicate, 0, 0, "take of "+m.Transfer.String())
+		r.tell(Taken{Transfer: m.Transfer, Lease: l.id})
+		return
+	}
+	if r.ending {
+		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CauseShutdown, Detail: "this rank is ending"})
+		return
+	}
+	side, err := r.wholeSide(m.Prefill)
+	if err != nil {
+		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CausePeerLost, Detail: err.Error()})
+		return
+	}
+	need, err := r.pagesNeeded(m.Tokens)
+	if err != nil {
+		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CauseTooLong, Detail: err.Error()})
+		return
+	}
+	parts, err := r.plan(side, m.Tokens)
+	if err != nil {
+		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CauseIncompatible, Detail: err.Error()})
+		return
+	}
+	waits := slices.ContainsFunc(side, func(k *dlink) bool { return k.wants != 0 })
+	if waits || r.taken != nil || len(r.leases) >= r.cfg.MaxLeases || !r.pools.Fits(need) {
+		r.wanted = true
+		r.tell(NoRoom{Transfer: m.Transfer})
+		return
+	}
+	l := &dlease{id: r.next, transfer: m.Transfer, domain: m.Domain, request: m.Request, tokens: m.Tokens, side: side, parts: parts, digests: map[partKey][]uint64{}}
+	got, ok := r.pools.Take(need, l.owner())
+	if !ok {
+		r.broken(2, "pages were free and could not be taken")
+		return
+	}
+	r.next++
+	l.pages = got
+	for _, k := range side {
+		l.opened = append(l.opened, k.opened)
+	}
+	r.leases[l.id], r.byTransfer[l.transfer], r.taken = l, l, l
+	r.states[dleaseTaken]++
+	r.touch(l)
+	r.voidPages(l)
+	r.tell(Taken{Transfer: l.transfer, Lease: l.id})
+}
+
+// wholeSide finds the links of a prefill side and checks that they are open and of one side.
+func (r *DecodeRank) wholeSide(peers []PeerID) ([]*dlink, error) {
+	if len(peers) == 0 {
+		return nil, fmt.Errorf("%w: it has no ranks", errPeers)
+	}
+	side := make([]*dlink, 0, len(peers))
+	for rank, p := range peers {
+		k := r.link(p)
+		switch {
+		case k == nil:
+			return nil, fmt.Errorf("%w: peer %d is not configured", errPeers, p)
+		case k.state != dlinkOpen:
+			return nil, fmt.Errorf("%w: link to peer %d is %s", errPeers, p, k.state)
+		case int(k.ident.Rank) != rank || len(k.ident.Side) != len(peers):
+			return nil, fmt.Errorf("%w: peer %d says that it is rank %d of %d, not %d of %d", errPeers, p, k.ident.Rank, len(k.ident.Side), rank, len(peers))
+		case rank > 0 && !slices.Equal(k.ident.Side, side[0].ident.Side):
+			return nil, fmt.Errorf("%w: peers %d and %d belong to different sides", errPeers, peers[0], p)
+		}
+		side = append(side, k)
+	}
+	return side, nil
+}
+
+// voidPages voids every slot of new pages and signs those that decode fills itself.
+func (r *DecodeRank) voidPages(l *dlease) {
+	for c, ps := range l.pages {
+		if len(ps) == 0 {
+			continue
+		}
+		ids := make([]spec.PageID, len(ps))
+		for i := range ps {
+			ids[i] = ps[i].Page
+		}
+		r.do(VoidTags{Component: spec.Component(c), Pages: ids})
+	}
+	for i := r.localFrom(l); i < uint32(len(l.pages[spec.KV])); i++ {
+		r.do(PutTag{Component: spec.KV, Page: l.pages[spec.KV][i].Page, Tag: l.localTag(i)})
+	}
+}
+
+// goOn sends the grants of a taken lease. From here its pages come back by proof only.
+func (r *DecodeRank) goOn(m Go) {
+	l := r.byTransfer[m.Transfer]
+	if l == nil || l.state != dleaseTaken {
+		r.count(spec.RefuseWrongState, 0, 0, "go for "+m.Transfer.String())
+		return
+	}
+	for i, k := range l.side {
+		if k.state != dlinkOpen || k.opened != l.opened[i] {
+			r.fail(l, spec.CauseFenced, fmt.Sprintf("link to peer %d changed before the grant", k.cfg.ID), true)
+			return
+		}
+	}
+	for rank, k := range l.side {
+		ps := l.partsOf(rank)
+		if len(ps) == 0 {
+			continue
+		}
+		h := &dhold{lease: l, link: k, epoch: k.epoch, inc: k.inc, parts: ps, standing: true}
+		if k.cfg.Pull {
+			h.pull = newPullHold(r, ps)
+		}
+		if !r.ledgerAdd(l, linkHold(k)) {
+			return
+		}
+		l.holds = append(l.holds, h)
+		k.owed = append(k.owed, h)
+		k.holds++
+	}
+	r.move(l, dleaseFilling)
+	r.taken = nil
+	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV]), len(l.holds)))
+	for _, h := range l.holds {
+		g := r.grantOf(h)
+		if h.pull == nil {
+			r.do(Allow{Peer: h.link.cfg.ID, Epoch: h.epoch, Grant: g})
+		}
+		r.say(h.link, g)
+		r.ask(h)
+	}
+	r.freed() // another take may go on
+	r.partsIn(l)
+}
+
+func (r *DecodeRank) grantOf(h *dhold) spec.Grant {
+	l := h.lease
+	return spec.Grant{Transfer: l.transfer, Lease: l.id, Domain: l.domain, Tokens: l.tokens, Pages: l.pages, Parts: h.parts, Digests: r.cfg.Digests}
+}
+
+// ask starts the repeats of a Grant or an Abort.
+func (r *DecodeRank) ask(h *dhold) {
+	h.since, h.wait = r.now, r.cfg.RepeatFirst
+	r.askAgain(h)
+}
+
+func (r *DecodeRank) askAgain(h *dhold) {
+	h.due = r.now + Time(h.wait)
+	r.clock.set(h.due, timeRepeat, uint64(h.lease.id), r.indexOf(h.link))
+	h.wait = min(2*h.wait, r.cfg.RepeatMax)
+}
+
+// repeatTime repeats what was not answered, and fences the link when the repeats too stay unanswered.
+func (r *DecodeRank) repeatTime(id spec.LeaseID, k *dlink, at Time) {
+	l := r.leases[id]
+	if l == nil {
+		return
+	}
+	h := l.hold(k)
+	if h == nil || !h.standing || h.due != at || k.state != dlinkOpen || h.epoch != k.epoch {
+		return
+	}
+	if r.now-h.since >= Time(r.cfg.AnswerBound) {
+		r.fence(k, fmt.Sprintf("lease %d stayed unanswered", id))
+		return
+	}
+	if l.state == dleaseRevoking {
+		r.say(k, spec.Abort{Transfer: l.transfer, Lease: l.id, Cause: l.cause})
+	} else {
+		r.say(k, r.grantOf(h))
+	}
+	r.askAgain(h)
+}
+
+// abortLease revokes a transfer's lease at its leader's word.
+func (r *DecodeRank) abortLease(m AbortLease) {
+	l := r.byTransfer[m.Transfer]
+	if l == nil {
+		r.tell(LeaseFreed{Transfer: m.Transfer})
+		return
+	}
+	l.told = true
+	r.fail(l, m.Cause, "", false)
+}
+
+// releaseLease ends a ready lease: its transfer is over or was preempted.
+func (r *DecodeRank) releaseLease(m ReleaseLease) {
+	l := r.byTransfer[m.Transfer]
+	if l == nil {
+		r.tell(LeaseFreed{Transfer: m.Transfer})
+		return
+	}
+	l.told = true
+	r.fail(l, spec.CausePreempted, "", false)
+}
+
+// fail is the one way by which a lease stops serving its transfer: abort, failure, fence, bad tag and plain release. Nothing is
+// freed by it but the request's own hold; the others end by their proofs.
+func (r *DecodeRank) fail(l *dlease, cause spec.Cause, detail string, tell bool) {
+	if tell && !l.told {
+		l.told = true
+		r.tell(LeaseFailed{Transfer: l.transfer, Cause: cause, Detail: detail})
+	}
+	if l.state == dleaseRevoking {
+		return
+	}
+	was := l.state
+	l.cause = cause
+	r.move(l, dleaseRevoking)
+	if r.taken == l {
+		r.taken = nil
+	}
+	if err := r.pools.Revoke(l.owner()); err != nil {
+		r.broken(17, "revoke of lease %d: %v", l.id, err)
+		return
+	}
+	if was == dleaseFilling || was == dleaseVerifying {
+		r.did("Abort", l, nil, string(cause))
+	}
+	for _, h := range l.holds {
+		if h.pull == nil && was != dleaseReady {
+			r.do(Revoke{Peer: h.link.cfg.ID, Lease: l.id})
+		}
+		if h.standing && !h.answered && h.link.state == dlinkOpen && h.epoch == h.link.epoch {
+			r.say(h.link, spec.Abort{Transfer: l.transfer, Lease: l.id, Cause: cause})
+			r.ask(h)
+		}
+	}
+	for _, h := range l.holds {
+		if h.pull != nil && h.standing {
+			r.pullOver(h)
+		}
+	}
+	r.ledgerEnd(l, pages.RequestHold())
+}
+
+// ledgerAdd begins a hold of a lease in all pools.
+func (r *DecodeRank) ledgerAdd(l *dlease, h pages.Hold) bool {
+	if err := r.pools.AddHold(l.owner(), h); err != nil {
+		r.broken(2, "lease %d: %v", l.id, err)
+		return false
+	}
+	return true
+}
+
+// ledgerEnd ends a hold of a lease; with the last one the lease is freed.
+func (r *DecodeRank) ledgerEnd(l *dlease, h pages.Hold) {
+	e, err := r.pools.EndHold(l.owner(), h)
+	if err != nil {
+		r.broken(10, "lease %d: %v", l.id, err)
+		return
+	}
+	if !e.Over {
+		return
+	}
+	r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))
+	r.states[l.state]--
+	delete(r.leases, l.id)
+	delete(r.byTransfer, l.transfer)
+	r.tell(LeaseFreed{Transfer: l.transfer})
+	r.freed()
+}
+
+// freed tells the leader, if it was told NoRoom, that asking again may help.
+func (r *DecodeRank) freed() {
+	if r.wanted && r.taken == nil {
+		r.wanted = false
+		r.tell(PagesFreed{})
+	}
+}
+
+// leaderLost counts the leader's open transfers as failed: aborts on own links, pages back by proof. Nothing new is taken.
+func (r *DecodeRank) leaderLost() {
+	r.end("the leader is lost")
+	ids := make([]spec.LeaseID, 0, len(r.leases))
+	for id := range r.leases {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if l := r.leases[id]; l != nil {
+			r.fail(l, spec.CauseLeaderLost, "", false)
+		}
+	}
+}
+
+// grow adds the page of one position to a ready lease. A page that is there already is an answer, too.
+func (r *DecodeRank) grow(m Grow) {
+	l := r.byTransfer[m.Transfer]
+	kv := r.layouts[spec.KV]
+	if l == nil || l.state != dleaseReady || m.Pos/kv.Equal.TokensPerPage > uint32(len(l.pages[spec.KV])) {
+		r.count(spec.RefuseWrongState, 0, 0, "grow of "+m.Transfer.String())
+		r.tell(GrowNoRoom{Transfer: m.Transfer})
+		return
+	}
+	index := m.Pos / kv.Equal.TokensPerPage
+	if index == uint32(len(l.pages[spec.KV])) {
+		var need [spec.ComponentCount]uint32
+		need[spec.KV] = 1
+		got, ok := r.pools.Take(need, l.owner())
+		if !ok {
+			r.wanted = true
+			r.tell(GrowNoRoom{Transfer: m.Transfer})
+			return
+		}
+		l.pages[spec.KV] = append(l.pages[spec.KV], got[spec.KV][0])
+		r.touch(l)
+		page := got[spec.KV][0].Page
+		r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{page}})
+		r.do(PutTag{Component: spec.KV, Page: page, Tag: l.localTag(index)})
+		l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: page, Want: l.localTag(index)})
+		l.view = nil
+	}
+	r.tell(Grown{Transfer: m.Transfer})
+}
