@@ -74,6 +74,8 @@ func (h *handler) guarded(next http.HandlerFunc) http.HandlerFunc {
 				return
 			}
 		}
+		// A kept connection still has the deadline of its last answer.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout))
 		next(w, r)
 	}
 }
