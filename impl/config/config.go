@@ -81,6 +81,7 @@ type Peer struct {
 	Name string `yaml:"name"` // expected name of the side; empty: any name that the certificate vouches for
 	// Addresses are the control addresses, by rank. One address may stand for a whole side: its ranks are learned.
 	Addresses []string `yaml:"addresses"`
+	Ranks     int      `yaml:"ranks"` // 0: learned from the one address, or one for each address
 }
 
 // Gateway is the HTTP front.

@@ -49,6 +49,10 @@ func (c Config) validatePeers(p *problems) {
 		if len(peer.Addresses) == 0 {
 			p.add("decode.peers[%d] has no address", i)
 		}
+		p.between(fmt.Sprintf("decode.peers[%d].ranks", i), int64(peer.Ranks), 0, 256)
+		if peer.Ranks > 0 && len(peer.Addresses) > 1 && len(peer.Addresses) != peer.Ranks {
+			p.add("decode.peers[%d] has %d ranks and %d addresses", i, peer.Ranks, len(peer.Addresses))
+		}
 		for _, a := range peer.Addresses {
 			p.address(fmt.Sprintf("decode.peers[%d]", i), a)
 			if seen[a] {

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"kvfence/impl/config"
+)
+
+func configCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	show := &cobra.Command{Use: "print", Short: "Print what is in force: file, flags over it, defaults", Args: cobra.NoArgs}
+	flags := config.AddFlags(show.Flags())
+	show.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, problems := flags.Load("")
+		b, err := cfg.YAML()
+		if err == nil {
+			_, err = cmd.OutOrStdout().Write(b)
+		}
+		return withCode(exitUsage, errors.Join(problems, err))
+	}
+	cmd.AddCommand(show)
+	return cmd
+}

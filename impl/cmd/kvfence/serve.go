@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kvfence/impl/config"
+	"kvfence/impl/node"
+)
+
+func serveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Run a prefill node, a decode node and a gateway; or one role with --role",
+		Args: cobra.NoArgs,
+	}
+	flags := config.AddFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(flags, "") }
+	return cmd
+}
+
+func gatewayCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "gateway", Short: "Run the HTTP gateway alone, before a decode node elsewhere", Args: cobra.NoArgs}
+	flags := config.AddFlags(cmd.Flags())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(flags, config.RoleGateway) }
+	return cmd
+}
+
+// serve runs a node until a signal, or until it stops itself.
+func serve(flags *config.Flags, role config.Role) error {
+	cfg, err := flags.Load(role)
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	n, err := node.Start(cfg, newLog(os.Stderr, cfg.Log))
+	if err != nil {
+		return withCode(exitUsage, err)
+	}
+	announce(os.Stdout, cfg, n)
+	stopped := false
+	select {
+	case <-signals:
+	case <-n.Stopped():
+		stopped = true
+	}
+	go func() {
+		<-signals
+		fmt.Fprintln(os.Stderr, "kvfence: second signal, ending at once")
+		os.Exit(exitFailed)
+	}()
+	if !stopped {
+		fmt.Fprintf(os.Stderr, "kvfence: draining, at most %v; a second Ctrl-C ends at once\n", cfg.Timeouts.Drain)
+		ctx, cancel := context.WithTimeout(context.Background(), cfg.Timeouts.Drain)
+		n.Drain(ctx)
+		cancel()
+	}
+	err = n.Close()
+	if why := n.Err(); why != nil {
+		return withCode(exitStopped, why)
+	}
+	return withCode(exitFailed, err)
+}
+
+// announce says where the node listens; all of it is bound.
+func announce(w io.Writer, cfg config.Config, n *node.Node) {
+	a := n.Addresses()
+	for _, l := range []struct{ name, addr string }{{"control links", a.Control}, {"internal API", a.API}, {"operator", a.Operator}, {"gateway", a.Gateway}} {
+		if l.addr != "" {
+			fmt.Fprintf(w, "%-14s %s\n", l.name, l.addr)
+		}
+	}
+	if a.Gateway != "" {
+		scheme := "http"
+		if cfg.TLS.Enabled() && !cfg.Gateway.Plain {
+			scheme = "https"
+		}
+		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{\"model\":\"kvfence-%s\",\"prompt\":\"Hello\",\"max_tokens\":16}'\n",
+			scheme, a.Gateway, cfg.Model.Kind)
+	}
+	fmt.Fprintf(w, "status: kvfence status --operator %s\n", a.Operator)
+}
+
+// newLog writes text or JSON lines.
+func newLog(w io.Writer, l config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // one of four words, validated
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			a.Value = slog.StringValue(a.Value.Time().UTC().Format(time.RFC3339Nano))
+		}
+		return a
+	}}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,224 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"kvfence/impl/config"
+	"kvfence/impl/core"
+	"kvfence/impl/device"
+	"kvfence/impl/workload"
+	"kvfence/spec"
+)
+
+// decodeSide is the decode leader and all its ranks in one process. Fields below loop are touched on the loop only, unless said
+// otherwise.
+type decodeSide struct {
+	*loop
+	cfg     config.Config
+	log     *slog.Logger
+	metrics *metrics
+	creds   *credentials
+	model   workload.Model
+	fail    func(core.Stop, string)
+
+	layouts  [][]spec.Layout
+	inc      []spec.Incarnation
+	ranks    []*decodeRank
+	leader   *core.DecodeLeader
+	lead     *host
+	peers    []peerAddr // by PeerID-1
+	sides    [][]core.PeerID
+	requests map[core.RequestID]*request
+
+	api    net.Listener
+	ctx    context.Context // of dialers and the model; ends at close
+	cancel context.CancelFunc
+	step   *pool
+	work   *pool // verify
+	conns  atomic.Uint64
+	nextID atomic.Uint64
+	ready  atomic.Bool // machines exist and run
+	drain  atomic.Bool
+	wg     sync.WaitGroup
+}
+
+// peerAddr is one configured prefill rank.
+type peerAddr struct {
+	id   core.PeerID
+	addr string
+	name string // of the side; empty: any
+	rank uint16
+	size int
+}
+
+// decodeRank is one rank: its machine, memory, connections and links.
+type decodeRank struct {
+	side  *decodeSide
+	rank  spec.Rank
+	inc   spec.Incarnation
+	m     *core.DecodeRank
+	host  *host
+	mem   device.Memory
+	free  func() error
+	conns map[core.ConnID]*outConn
+	links map[core.PeerID]*targetLink
+	up    map[core.PeerID]core.PeerUp // open links
+	asked *read                       // the read whose ReadBegin is being stepped
+}
+
+// newDecodeSide binds the API's address. start learns the peers, makes the machines and lets them run.
+func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
+	d := &decodeSide{
+		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds, fail: fail,
+		requests: map[core.RequestID]*request{}, step: newPool(cfg.Decode.Workers), work: newPool(2),
+	}
+	d.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "decode") })
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.close())
+		}
+	}()
+	if d.model, err = newModel(cfg); err != nil {
+		return nil, err
+	}
+	if d.layouts, err = layouts(cfg, d.model, cfg.Decode.Ranks, cfg.Decode.Split, cfg.Sizes.DecodePool); err != nil {
+		return nil, fmt.Errorf("decode.ranks = %d: %w", cfg.Decode.Ranks, err)
+	}
+	if d.inc, err = newIncarnations(len(d.layouts)); err != nil {
+		return nil, err
+	}
+	for k := range d.layouts {
+		r := &decodeRank{side: d, rank: spec.Rank(k), inc: d.inc[k], conns: map[core.ConnID]*outConn{}, links: map[core.PeerID]*targetLink{}, up: map[core.PeerID]core.PeerUp{}}
+		d.ranks = append(d.ranks, r)
+		if r.mem, _, r.free, err = makeMemory(d.layouts[k], false); err != nil {
+			return nil, err
+		}
+	}
+	d.api, err = listen("decode.api", cfg.Decode.API)
+	return d, err
+}
+
+// start lets the side run: it learns how many ranks each prefill side has (which may take until they are up), makes the
+// machines, and dials. Until then requests are answered with peer_lost.
+func (d *decodeSide) start(peers []config.Peer) {
+	d.wg.Go(func() {
+		if err := d.learn(peers); err != nil {
+			if d.ctx.Err() == nil {
+				d.fatal(err)
+			}
+			return
+		}
+		if err := d.makeMachines(); err != nil {
+			d.fatal(err)
+			return
+		}
+		d.wg.Go(d.run)
+		d.ready.Store(true)
+		for _, r := range d.ranks {
+			for _, p := range d.peers {
+				d.wg.Go(func() { r.keepDialing(p) })
+			}
+		}
+	})
+}
+
+// learn fills peers and sides.
+func (d *decodeSide) learn(peers []config.Peer) error {
+	for _, p := range peers {
+		n := max(len(p.Addresses), p.Ranks)
+		if n == 1 && p.Ranks == 0 {
+			learned, err := d.askRanks(p)
+			if err != nil {
+				return err
+			}
+			n = learned
+		}
+		if len(p.Addresses) > 1 && n != len(p.Addresses) {
+			return fmt.Errorf("%w: a prefill side of %d ranks has %d addresses", config.ErrConfig, n, len(p.Addresses))
+		}
+		var side []core.PeerID
+		for k := range n {
+			addr := p.Addresses[min(k, len(p.Addresses)-1)]
+			id := core.PeerID(len(d.peers) + 1)
+			d.peers = append(d.peers, peerAddr{id: id, addr: addr, name: p.Name, rank: uint16(k), size: n})
+			side = append(side, id)
+		}
+		d.sides = append(d.sides, side)
+	}
+	return nil
+}
+
+// askRanks asks the one address of a side for the number of its ranks, again until it answers.
+func (d *decodeSide) askRanks(p config.Peer) (int, error) {
+	wait := newBackoff(d.cfg.Timeouts.Repeat, 5*time.Second)
+	for n := 0; ; n++ {
+		c, ranks, err := dialControl(d.ctx, p.Addresses[0], p.Name, 0, d.creds, d.cfg.Timeouts.Liveness, 16)
+		if err == nil {
+			c.abort()
+			if ranks > spec.MaxRanks {
+				return 0, fmt.Errorf("%w: %s says that it has %d ranks", ErrGreeting, p.Addresses[0], ranks)
+			}
+			return int(ranks), nil
+		}
+		if n%8 == 0 {
+			d.log.Info("waiting for the prefill side", "address", p.Addresses[0], "err", err)
+		}
+		if !wait.sleep(d.ctx) {
+			return 0, d.ctx.Err()
+		}
+	}
+}
+
+func (d *decodeSide) makeMachines() error {
+	pull := d.cfg.Transport.Kind == "shm"
+	var peers []core.PeerConfig
+	for _, p := range d.peers {
+		rank := spec.Rank(p.rank)
+		pc := core.PeerConfig{ID: p.id, Rank: &rank, Pull: pull}
+		if p.name != "" {
+			pc.Name = nodeName(p.name, int(p.rank), p.size)
+		}
+		peers = append(peers, pc)
+	}
+	t := d.cfg.Timeouts
+	for k, r := range d.ranks {
+		m, err := core.NewDecodeRank(core.DecodeRankConfig{
+			Identity: d.identity(k), Layouts: d.layouts[k], Window: d.cfg.Sizes.Window, Digests: d.cfg.Guards.PageDigests.Enabled(),
+			NoStepChecks: !d.cfg.Guards.StepTagCheck.Enabled(), Peers: peers,
+			Heartbeat: core.Duration(t.Liveness / 5), Liveness: core.Duration(t.Liveness), ConnectBound: core.Duration(2 * t.Liveness),
+			RepeatFirst: core.Duration(t.Repeat), RepeatMax: core.Duration(max(t.Repeat, t.Progress/4)), AnswerBound: core.Duration(t.Progress),
+		})
+		if err != nil {
+			return err
+		}
+		r.m, r.host = m, &host{name: fmt.Sprintf("decode/%d", k), m: m, act: r.act}
+		d.hosts = append(d.hosts, r.host)
+	}
+	leader, err := core.NewDecodeLeader(core.DecodeLeaderConfig{
+		Identity: d.identity(0), SideLayouts: d.layouts, Revision: revision(d.cfg, d.model), Vocabulary: uint32(d.model.Geometry().Vocab),
+		Window: d.cfg.Sizes.Window, Prefill: d.sides, MaxQueue: d.cfg.Bounds.Queue, MaxActive: d.cfg.Bounds.Running,
+		PeerBound: core.Duration(2 * t.Liveness), AskFirst: core.Duration(t.Repeat), AskMax: core.Duration(max(t.Repeat, 2*time.Second)),
+		AskBound: core.Duration(2 * t.Liveness),
+	})
+	if err != nil {
+		return err
+	}
+	d.leader, d.lead = leader, &host{name: "decode/leader", m: leader, act: d.act}
+	d.hosts = append(d.hosts, d.lead)
+	return nil
+}
+
+func (d *decodeSide) identity(k int) spec.Identity {
+	return spec.Identity{
+		Name: nodeName(d.cfg.Decode.Name, k, len(d.inc)), Role: spec.RoleDecode, Incarnation: d.inc[k],
+		Rank: spec.Rank(k), Size: uint16(len(d.inc)), Side: d.inc,
+	}
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kvfence/impl/core"
+	"kvfence/impl/transport"
+	"kvfence/impl/transport/tcp"
+	"kvfence/spec"
+)
+
+// dataBound is how long the opening of a data path may take.
+const dataBound = 20 * time.Second
+
+// targetLink is decode's data path of one link. The grant table stays for the life of the process: its epoch only rises.
+type targetLink struct {
+	grants *transport.Grants
+	push   ends[transport.Target]
+	pull   ends[readerPath]
+}
+
+// link returns the data path of a peer; on the loop only.
+func (r *decodeRank) link(peer core.PeerID) *targetLink {
+	l := r.links[peer]
+	if l == nil {
+		l = &targetLink{grants: transport.NewGrants(r.mem)}
+		l.push.fence = func(t transport.Target) { t.Fence() }
+		l.pull.fence = func(p readerPath) { p.Fence() }
+		r.links[peer] = l
+	}
+	return l
+}
+
+// openData opens the data path and ends in one DataUp.
+func (r *decodeRank) openData(a core.OpenData) {
+	info := transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}
+	ctx, cancel := context.WithTimeout(r.side.ctx, dataBound)
+	l := r.link(a.Peer)
+	if a.Info.Pull {
+		r.openPull(ctx, cancel, l, a, info)
+		return
+	}
+	l.grants.Raise(a.Epoch)
+	e := l.push.open(a.Epoch, cancel)
+	sink := &targetSink{rank: r, peer: a.Peer, link: l, end: e}
+	d := r.side
+	opts := tcp.Options{Streams: d.cfg.Transport.Streams, Congestion: d.cfg.Transport.CongestionControl}
+	if !d.cfg.TLS.PlainData {
+		opts.TLS = d.creds.client(serverName(d.peers[a.Peer-1].name, a.Info.Address))
+	}
+	d.wg.Go(func() {
+		t, err := tcp.Dial(ctx, a.Info.Address, info, l.grants, sink, opts)
+		d.box.put(func() {
+			d.later(r.host, dataUp(a.Peer, a.Epoch, l.push.opened(e, t, err)))
+			sink.lateLoss()
+		})
+	})
+}
+
+// fence carries out decode's fence in the order that it needs: the epoch is raised first, so that no placement begins; then the
+// streams are closed; then it waits until every placer has stopped.
+func (r *decodeRank) fence(a core.Fence) {
+	l, d := r.link(a.Peer), r.side
+	l.grants.Raise(a.New)
+	began := time.Now()
+	l.push.stop(a.Old, func() {
+		l.pull.stop(a.Old, func() {
+			d.wg.Go(func() { // the placers of ends that are long over have stopped; this is the proof of it
+				l.grants.Wait(a.New)
+				d.metrics.fenced("decode", time.Since(began))
+				d.post(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
+			})
+		})
+	})
+}
+
+// targetSink hears what happened on a push link.
+type targetSink struct {
+	rank *decodeRank
+	peer core.PeerID
+	link *targetLink
+	end  *end[transport.Target]
+}
+
+func (s *targetSink) NoticeIn(channel uint32, lease spec.LeaseID, number uint64) {
+	s.rank.side.post(s.rank.host, core.NoticeIn{Peer: s.peer, Epoch: s.end.epoch, Channel: channel, Lease: lease, Number: number})
+}
+
+func (s *targetSink) Refused(lease spec.LeaseID, why spec.Refusal) {
+	s.rank.side.metrics.refused("decode", string(why), "write")
+}
+
+func (s *targetSink) Lost(err error) {
+	d := s.rank.side
+	d.box.put(func() {
+		d.log.Warn("data path lost", "rank", s.rank.rank, "peer", s.peer, "err", err)
+		if s.end.loss() {
+			d.later(s.rank.host, core.DataLost{Peer: s.peer, Epoch: s.end.epoch})
+		}
+	})
+}
+
+// lateLoss reports a loss that came before the opening was booked.
+func (s *targetSink) lateLoss() {
+	if s.end.lost && s.end.opened && !s.end.fencing {
+		s.rank.side.later(s.rank.host, core.DataLost{Peer: s.peer, Epoch: s.end.epoch})
+	}
+}
+
+func (s *targetSink) Fenced() { s.rank.side.box.put(func() { s.link.push.over(s.end) }) }
+
+// segments of a part in a page of one component; an error here means that the machine planned what the layouts do not have.
+func segments(l *spec.Layout, p spec.Part, index uint32) ([]spec.Segment, error) {
+	if l == nil {
+		return nil, fmt.Errorf("%w: no pool of component %s", spec.ErrPlan, p.Component)
+	}
+	return p.Segments(*l, index, nil)
+}

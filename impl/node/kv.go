@@ -1,0 +1,63 @@
+package node
+
+import (
+	"kvfence/impl/device"
+	"kvfence/impl/workload"
+	"kvfence/spec"
+)
+
+// sideKV shows a model the cache of one request whose layers and heads lie in the pools of a side's ranks. It implements
+// workload.KV and workload.Runner. One goroutine at a time; the pages must be held for as long as it is used.
+type sideKV struct {
+	ranks []rankKV
+	// owner is the index into ranks of each (layer, head), layer-major: the lowest rank that has it.
+	owner []int
+	heads int
+}
+
+type rankKV struct {
+	pool  *device.Pool
+	pages []spec.GrantedPage
+}
+
+// newSideKV makes the view; pages are by rank.
+func newSideKV(g workload.Geometry, mems []device.Memory, pages [][]spec.GrantedPage) *sideKV {
+	k := &sideKV{heads: g.KVHeads, owner: make([]int, g.Layers*g.KVHeads)}
+	for i := range k.owner {
+		k.owner[i] = -1
+	}
+	for r, mem := range mems {
+		pool := mem[spec.KV]
+		k.ranks = append(k.ranks, rankKV{pool, pages[r]})
+		s := pool.Layout.Shape
+		for l := s.LayerLo; l < s.LayerHi; l++ {
+			for h := s.HeadLo; h < s.HeadHi; h++ {
+				if at := int(l)*k.heads + int(h); k.owner[at] < 0 {
+					k.owner[at] = r
+				}
+			}
+		}
+	}
+	return k
+}
+
+// Slot implements workload.KV; nil where no page is.
+func (k *sideKV) Slot(layer, kv, head, pos int) []byte { return k.Run(layer, kv, head, pos, 1) }
+
+// Run implements workload.Runner; a run ends with its page.
+func (k *sideKV) Run(layer, kv, head, from, n int) []byte {
+	r := k.ranks[k.owner[layer*k.heads+head]]
+	m, s := r.pool.Layout.Equal, r.pool.Layout.Shape
+	tokens := int(m.TokensPerPage)
+	index, at := from/tokens, from%tokens
+	if from < 0 || index >= len(r.pages) {
+		return nil
+	}
+	slot := int(m.HeadDim * m.ElemBytes)
+	n = min(n, tokens-at)
+	if int(s.TokenStride) != slot {
+		n = 1
+	}
+	start := (layer-int(s.LayerLo))*int(s.LayerStride) + kv*int(s.KVStride) + (head-int(s.HeadLo))*int(s.HeadStride) + at*int(s.TokenStride)
+	return r.pool.Page(r.pages[index].Page)[start : start+n*slot : start+n*slot]
+}

@@ -1,0 +1,98 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"kvfence/impl/device"
+	"kvfence/impl/transport/shm"
+	"kvfence/spec"
+)
+
+// makeMemory allocates the pools of one rank; free gives them back. Shared pools are sealed memory that a peer may map.
+func makeMemory(ls []spec.Layout, shared bool) (mem device.Memory, pools [spec.ComponentCount]*device.Shared, free func() error, err error) {
+	free = func() (err error) {
+		for _, p := range pools {
+			if p != nil {
+				err = errors.Join(err, p.Close())
+			}
+		}
+		return err
+	}
+	for _, l := range ls {
+		if !shared {
+			if mem[l.Component], err = device.NewPool(l, nil, nil); err != nil {
+				return mem, pools, free, err
+			}
+			continue
+		}
+		s, err := device.NewSharedPool(l)
+		if err != nil {
+			return mem, pools, free, errors.Join(err, free())
+		}
+		pools[l.Component], mem[l.Component] = s, s.Pool
+	}
+	return mem, pools, free, nil
+}
+
+// socketPath is where the prefill rank of an incarnation binds its socket for readers on the same host; both ends derive it.
+func socketPath(dir string, inc spec.Incarnation) string {
+	return filepath.Join(socketDir(dir), inc.Hex()+".sock")
+}
+
+func socketDir(dir string) string {
+	if dir != "" {
+		return dir
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("kvfence-%d", os.Geteuid()))
+}
+
+// makeSocketDir makes the directory, for this user only.
+func makeSocketDir(dir string) error {
+	dir = socketDir(dir)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%w: transport.socket_dir: %w", ErrListen, err)
+	}
+	st, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("%w: transport.socket_dir: %w", ErrListen, err)
+	}
+	if !st.IsDir() || st.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%w: transport.socket_dir %s must be a directory that only its owner can write", ErrListen, dir)
+	}
+	return nil
+}
+
+// bindData gives a prefill rank its memory and the listener of its transport.
+func (r *prefillRank) bindData() (err error) {
+	cfg := r.side.cfg
+	shared := cfg.Transport.Kind == "shm"
+	var pools [spec.ComponentCount]*device.Shared
+	if r.mem, pools, r.free, err = makeMemory(r.side.layouts[r.rank], shared); err != nil {
+		return err
+	}
+	if !shared {
+		return r.listenData(cfg, r.side.creds)
+	}
+	if err := makeSocketDir(cfg.Transport.SocketDir); err != nil {
+		return err
+	}
+	r.shm, err = shm.Listen(shm.ExporterConfig{Path: socketPath(cfg.Transport.SocketDir, r.inc), Pools: pools, Refused: func(err error) {
+		r.side.metrics.refused("prefill", "auth", "reader")
+		r.side.log.Warn("reader refused", "rank", r.rank, "err", err)
+	}})
+	if err != nil {
+		return fmt.Errorf("%w: transport.socket_dir: %w", ErrListen, err)
+	}
+	return nil
+}
+
+// dataAddress is what decode dials; empty for pull.
+func (r *prefillRank) dataAddress() string {
+	if r.data == nil {
+		return ""
+	}
+	return r.data.Addr()
+}

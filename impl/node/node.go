@@ -1,0 +1,279 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"kvfence/impl/config"
+	"kvfence/impl/core"
+	"kvfence/impl/gateway"
+	"kvfence/impl/node/api"
+	"kvfence/spec"
+)
+
+// ErrStopped is wrapped when the node ended itself: an invariant broke, a fence could not be done, or a contract inside the
+// process was broken. It served nothing after that.
+var ErrStopped = errors.New("node stopped itself")
+
+// Node is one process: a prefill side, a decode side, a gateway, or all of them. Safe for concurrent use.
+type Node struct {
+	cfg     config.Config
+	log     *slog.Logger
+	metrics *metrics
+	creds   *credentials
+	trace   *tracer
+	prefill *prefillSide
+	decode  *decodeSide
+	gate    *gateway.Gateway
+	client  *api.Client
+
+	gateLn, operatorLn net.Listener
+	servers            []*http.Server
+	wg                 sync.WaitGroup
+
+	mu       sync.Mutex
+	draining bool
+	stopped  error
+	stop     chan struct{} // closed when the node stopped itself
+}
+
+// Start checks cfg (with its defaults), binds every address and then lets everything run. What fails is said before anything is
+// announced. The node runs until Close.
+func Start(cfg config.Config, log *slog.Logger) (_ *Node, err error) {
+	if err := errors.Join(cfg.Validate(), preflight(cfg)); err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg, log: log, metrics: newMetrics(), stop: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+		}
+	}()
+	if n.creds, err = loadCredentials(cfg.TLS, log); err != nil {
+		return nil, err
+	}
+	if err = n.openTrace(); err != nil {
+		return nil, err
+	}
+	if err = n.bind(); err != nil {
+		return nil, err
+	}
+	return n, n.run()
+}
+
+func preflight(cfg config.Config) error {
+	if cfg.Sizes.AllowWindowOverPool {
+		return nil
+	}
+	return Preflight(cfg)
+}
+
+func (n *Node) openTrace() error {
+	if n.cfg.TraceFile == "" {
+		return nil
+	}
+	f, err := os.OpenFile(n.cfg.TraceFile, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: trace_file: %w", config.ErrConfig, err)
+	}
+	n.trace = newTracer(f)
+	return nil
+}
+
+// bind opens all listeners and makes the machines.
+func (n *Node) bind() (err error) {
+	epoch := time.Now()
+	if n.cfg.RunsPrefill() {
+		if n.prefill, err = newPrefillSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.fail); err != nil {
+			return err
+		}
+	}
+	if n.cfg.RunsDecode() {
+		if n.decode, err = newDecodeSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.fail); err != nil {
+			return err
+		}
+	}
+	if n.cfg.RunsGateway() {
+		if n.gateLn, err = listen("gateway.listen", n.cfg.Gateway.Listen); err != nil {
+			return err
+		}
+		if err = n.makeGateway(); err != nil {
+			return err
+		}
+	}
+	n.operatorLn, err = listen("operator.listen", n.cfg.Operator.Listen)
+	return err
+}
+
+// maxPrompt is the longest prompt that the inner API reads at all: above any window, so that admission says why.
+func maxPrompt(cfg config.Config) int { return min(2*int(cfg.Sizes.Window)+4096, spec.MaxPrompt) }
+
+func (n *Node) makeGateway() (err error) {
+	c := n.cfg
+	deps := gateway.Deps{Log: n.log.With("role", "gateway"), Registry: n.metrics.registry, Now: time.Now, Rand: rand.Reader}
+	if !c.Gateway.Plain {
+		deps.TLS = n.creds.publicServer()
+	}
+	if n.decode != nil {
+		deps.Backend = api.NewLocal(n.decode, maxPrompt(c))
+	} else {
+		cc := api.ClientConfig{BaseURL: c.Gateway.Upstream}
+		if n.creds != nil {
+			cc.TLS = n.creds.client("")
+		}
+		if n.client, err = api.NewClient(cc); err != nil {
+			return fmt.Errorf("%w: gateway.upstream: %w", config.ErrConfig, err)
+		}
+		deps.Backend = n.client
+	}
+	gc := gateway.Config{
+		Listen: c.Gateway.Listen, AllowPlain: c.Gateway.Plain, KeysFile: c.Gateway.KeysFile, WindowTokens: int(c.Sizes.Window),
+		MaxActive: c.Bounds.Running, MaxWaiting: c.Bounds.Queue, RequestTimeout: c.Timeouts.Request, DrainTimeout: max(c.Timeouts.Drain, time.Millisecond),
+	}
+	if c.Gateway.HeaderProxy != "" {
+		gc.HeaderProxies = []string{c.Gateway.HeaderProxy}
+	}
+	n.gate, err = gateway.New(gc, deps)
+	return err
+}
+
+// run starts everything that was bound.
+func (n *Node) run() error {
+	if n.prefill != nil {
+		n.prefill.start()
+	}
+	if n.decode != nil {
+		peers := n.cfg.Decode.Peers
+		if n.prefill != nil {
+			peers = []config.Peer{{Name: n.cfg.Prefill.Name, Addresses: []string{n.prefill.control.Addr().String()}, Ranks: n.cfg.Prefill.Ranks}}
+		}
+		n.decode.start(peers)
+		h, err := api.NewHandler(api.HandlerConfig{Service: n.decode, MaxPromptTokens: maxPrompt(n.cfg)})
+		if err != nil {
+			return err
+		}
+		n.serve("decode.api", n.decode.api, h)
+	}
+	n.serve("operator", n.operatorLn, n.operator())
+	if n.gate != nil {
+		n.wg.Go(func() {
+			if err := n.gate.Serve(context.Background(), n.gateLn); err != nil {
+				n.log.Error("gateway ended", "err", err)
+			}
+		})
+	}
+	return nil
+}
+
+// serve answers HTTP on l, with mutual TLS where certificates are given.
+func (n *Node) serve(name string, l net.Listener, h http.Handler) {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
+	n.servers = append(n.servers, s)
+	tlsOn := n.creds != nil && !(name == "operator" && (n.cfg.Operator.Plain || config.Loopback(n.cfg.Operator.Listen)))
+	if tlsOn {
+		s.TLSConfig = n.creds.server()
+	}
+	n.wg.Go(func() {
+		var err error
+		if tlsOn {
+			err = s.ServeTLS(l, "", "")
+		} else {
+			err = s.Serve(l)
+		}
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			n.log.Error("listener ended", "listener", name, "err", err)
+		}
+	})
+}
+
+// fail ends the node for a reason of its own: nothing is served any more; the fences that the machine asked for go on.
+func (n *Node) fail(s core.Stop, who string) {
+	n.metrics.stops.WithLabelValues(who).Inc()
+	n.log.Error("STOP: the node serves nothing more", "machine", who, "invariant", s.Invariant, "broken", s.Broken)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stopped == nil {
+		n.stopped = fmt.Errorf("%w: %s: %s", ErrStopped, who, s.Broken)
+		close(n.stop)
+	}
+}
+
+// Stopped is closed when the node stopped itself; Err says why.
+func (n *Node) Stopped() <-chan struct{} { return n.stop }
+
+// Err is why the node stopped itself, or nil.
+func (n *Node) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stopped
+}
+
+// Ready says why the node cannot serve now, or nil.
+func (n *Node) Ready(ctx context.Context) error {
+	if err := n.Err(); err != nil {
+		return err
+	}
+	if n.isDraining() {
+		return errors.New("draining")
+	}
+	if n.decode != nil {
+		if _, reason := n.decode.pair(); reason != "" {
+			return errors.New(reason)
+		}
+	}
+	if n.gate != nil {
+		return n.gate.Ready(ctx)
+	}
+	return nil
+}
+
+func (n *Node) isDraining() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.draining
+}
+
+// Status is a snapshot.
+func (n *Node) Status(ctx context.Context) Status {
+	s := Status{Role: string(n.cfg.Role), Draining: n.isDraining(), Ready: true}
+	if err := n.Ready(ctx); err != nil {
+		s.Ready, s.Reason = false, err.Error()
+	}
+	if err := n.Err(); err != nil {
+		s.Stopped = err.Error()
+	}
+	if n.prefill != nil {
+		s.Prefill = n.prefill.status()
+	}
+	if n.decode != nil {
+		s.Decode = n.decode.status()
+	}
+	return s
+}
+
+// Addresses are the bound addresses by setting, for people and tests.
+type Addresses struct{ Gateway, Operator, API, Control string }
+
+// Addresses returns what is bound; empty where the role has none.
+func (n *Node) Addresses() (a Addresses) {
+	a.Operator = n.operatorLn.Addr().String()
+	if n.gateLn != nil {
+		a.Gateway = n.gateLn.Addr().String()
+	}
+	if n.decode != nil {
+		a.API = n.decode.api.Addr().String()
+	}
+	if n.prefill != nil {
+		a.Control = n.prefill.control.Addr().String()
+	}
+	return a
+}

@@ -1,0 +1,91 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"kvfence/impl/core"
+	"kvfence/impl/device"
+	"kvfence/impl/workload"
+	"kvfence/spec"
+)
+
+// seal takes the byte digests of finished parts on a worker; the pages stay held until Sealed. For pull the tag goes into the
+// source slot, behind the bytes that it vouches for.
+func (r *prefillRank) seal(a core.Seal) {
+	r.side.work.put(func() {
+		digests := make([]uint64, len(a.Items))
+		var segs []spec.Segment
+		for i, it := range a.Items {
+			pool := r.mem[it.Part.Component]
+			var err error
+			if segs, err = it.Part.Segments(pool.Layout, it.Index, segs[:0]); err != nil {
+				r.side.box.put(func() { r.side.fatal(fmt.Errorf("seal: %w", err)) })
+				return
+			}
+			used := spec.UsedBytes(segs)
+			if a.Digests {
+				digests[i] = device.DigestSegments(pool.Page(it.Src.Page), segs, device.HeaderOf(it.Part, pool.Layout, it.Index, used))
+			}
+			if a.Pull {
+				tag := it.Tag
+				tag.Used, tag.HasDigest, tag.Digest = used, a.Digests, digests[i]
+				device.PutTag(pool.Slot(it.Src.Page, it.Slot), tag)
+			}
+		}
+		if !a.Digests {
+			digests = nil
+		}
+		r.side.post(r.host, core.Sealed{Seal: a.Seal, Lease: a.Lease, Digests: digests})
+	})
+}
+
+// startCompute runs the model over a chunk on the one worker that there is for it.
+func (p *prefillSide) startCompute(a core.Compute) {
+	p.compute.put(func() {
+		done := core.ComputeDone{Transfer: a.Transfer, From: a.From, To: a.To}
+		if err := p.runCompute(p.ctx, a); err != nil {
+			done.Err = err.Error()
+		}
+		p.post(p.lead, done)
+	})
+}
+
+func (p *prefillSide) runCompute(ctx context.Context, a core.Compute) error {
+	mems, pages := make([]device.Memory, len(p.ranks)), make([][]spec.GrantedPage, len(p.ranks))
+	for k, r := range p.ranks {
+		mems[k], pages[k] = r.mem, a.Pages[k][spec.KV]
+	}
+	kv := newSideKV(p.model.Geometry(), mems, pages)
+	logits, err := p.model.Prefill(ctx, kv, a.Tokens, int(a.From), int(a.To))
+	if err != nil || !a.Last {
+		return err
+	}
+	if logits == nil {
+		return fmt.Errorf("the last chunk ends at %d of %d tokens", a.To, len(a.Tokens))
+	}
+	writer, ok := core.AuxWriter(p.layouts)
+	if !ok || len(a.Pages[writer][spec.Aux]) == 0 {
+		return fmt.Errorf("no page for the auxiliary record")
+	}
+	page := p.ranks[writer].mem[spec.Aux].Page(a.Pages[writer][spec.Aux][0].Page)
+	return putAux(page, auxRecord{Tokens: uint32(len(a.Tokens)), First: sample(logits, a.Sampling, len(a.Tokens))})
+}
+
+// logprobsWanted and topWanted read Sampling.Logprobs: 0 none, else 1 + the number of alternatives.
+func logprobsWanted(s spec.Sampling) (wanted bool, top int) {
+	return s.Logprobs > 0, int(s.Logprobs) - 1
+}
+
+// sample draws the token of a position and what the API may show of it.
+func sample(logits []float32, s spec.Sampling, pos int) core.Token {
+	t := core.Token{ID: workload.Sample(logits, workload.Sampling{Temperature: s.Temperature, TopP: s.TopP, Seed: s.Seed}, pos)}
+	if wanted, n := logprobsWanted(s); wanted {
+		lp, top := workload.Logprobs(logits, t.ID, min(n, auxMaxTop))
+		t.Logprob = lp
+		for _, v := range top {
+			t.Top = append(t.Top, core.TopToken{ID: v.ID, Logprob: v.Logprob})
+		}
+	}
+	return t
+}
