@@ -54,6 +54,7 @@ type HalfOver struct {
 type PrefillRankStatus struct {
 	Stopped  bool // a Stop action was given
 	Draining bool // the leader is lost, or the machine has stopped: no new link, no new lease
+	Pools    [spec.ComponentCount]PoolStatus
 	Jobs     int
 	Links    []PrefillLinkStatus // by PeerID
 	Refused  uint64              // messages refused since the start
