@@ -1,0 +1,77 @@
+# kvfence. Each target is a command that one could type; `make` alone lists them.
+#
+#   make run                        a prefill node, a decode node and a gateway on this machine
+#   make run ARGS='--help'          arguments of kvfence serve
+#   make test SKIP=tlc,chaos        all checks but these; refused where CI=true
+#
+# The default build is static (CGO_ENABLED=0). Race detector runs need a C compiler and are for tests only.
+
+GO      ?= go
+BIN     := bin/kvfence
+ARGS    ?=
+SKIP    ?=
+SECONDS ?= 1800
+PARTS   := $(GO) run ./impl/cmd/parts -skip '$(SKIP)' -ci '$(CI)'
+SOURCES := $(shell find spec impl -type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run build test test-fast test-long spec bench soak vet fmt docs setup clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
+
+run: $(BIN) ## build and run prefill, decode and gateway on loopback (ARGS are its arguments)
+	$(BIN) serve $(ARGS)
+
+build: $(BIN) ## build bin/kvfence, static
+
+$(BIN): build/modules.stamp $(SOURCES)
+	CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./impl/cmd/kvfence
+
+test: setup ## all checks; SKIP=tlc,chaos leaves parts out
+	$(PARTS) -set test
+
+test-fast: build/modules.stamp ## static build, vet, format, rules and short tests: under three minutes
+	$(PARTS) -set fast
+
+test-long: setup ## all checks with long property and fuzz runs: hours
+	$(PARTS) -set long
+
+spec: setup ## the words of spec/ and the specification in TLA/
+	$(PARTS) -set spec
+
+bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)
+	$(BIN) bench $(ARGS)
+
+soak: build/modules.stamp ## separate processes under faults for SECONDS (1800): memory stays flat, all pages come back
+	KVFENCE_CHAOS_SECONDS=$(SECONDS) $(GO) test -count=1 -v -tags=chaos -timeout=$$(( $(SECONDS) + 900 ))s ./impl/chaos
+
+vet: build/modules.stamp ## go vet and the rules of the repository
+	$(GO) vet ./...
+	$(GO) test -count=1 .
+
+fmt: ## format all Go files
+	gofmt -w spec impl rules_test.go
+
+docs: build/modules.stamp ## rewrite what is generated: tables of spec/wire.md, vectors of spec/testdata
+	$(GO) test -count=1 ./spec -run 'TestVectors|TestWireDoc' -update
+
+setup: build/modules.stamp build/tools.stamp ## what the checks need on this machine
+
+build/go.stamp:
+	@mkdir -p build
+	@.ci/go-version '$(GO)'
+	@touch $@
+
+build/modules.stamp: build/go.stamp go.mod go.sum
+	$(GO) mod download
+	@touch $@
+
+build/tools.stamp: .ci/tools .ci/packages
+	@mkdir -p build
+	@.ci/tools
+	@touch $@
+
+clean: ## remove what was built
+	rm -rf bin build

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"regexp"
+	"time"
+)
+
+// part is one check with its limit. A part with inputs is heavy: for people it is not run again while they are unchanged.
+type part struct {
+	name   string
+	about  string
+	limit  time.Duration
+	inputs []string // files and folders, relative to the root
+	run    func(*env)
+}
+
+// engine is what the heavy parts depend on.
+func engine() []string { return []string{"go.mod", "go.sum", "spec", "impl", "fuzz"} }
+
+func buildPart() part {
+	return part{"build", "static build, go vet, gofmt, rules of the repository", 15 * time.Minute, nil, func(e *env) {
+		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
+		e.command("vet", nil, "go", "vet", "./...")
+		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "fuzz", "rules_test.go")
+		e.goTest("-count=1", ".")
+	}}
+}
+
+func testPart() part {
+	return part{"test", "go test -race of every package", 25 * time.Minute, nil, func(e *env) {
+		args := []string{"./..."}
+		if e.needs("race detector", "gcc") {
+			args = append([]string{"-race"}, args...)
+		}
+		if e.ci {
+			args = append([]string{"-count=1"}, args...)
+		}
+		e.goTest(args...)
+	}}
+}
+
+// tlcClosing is the last line of impl/cmd/tlc: as expected, not, left out.
+var tlcClosing = regexp.MustCompile(`(?m)^\d+ configurations, (\d+) as expected, (\d+) not, (\d+) long ones left out`)
+
+func tlcPart(limit time.Duration, args ...string) part {
+	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/cmd/tlc"}, func(e *env) {
+		if e.needs("tlc", "java") {
+			e.counted("tlc", tlcClosing, "long configurations: make test-long runs them", "go", append([]string{"run", "./impl/cmd/tlc"}, args...)...)
+		}
+	}}
+}
+
+func chaosPart() part {
+	return part{"chaos", "separate processes under faults", 25 * time.Minute, engine(), func(e *env) {
+		e.goTest("-count=1", "-timeout=24m", "-tags=chaos", "./impl/chaos")
+	}}
+}
+
+func fuzzPart(each, all time.Duration) part {
+	return part{"fuzz", "each fuzz target, its corpus and then new inputs", all + 5*time.Minute, engine(), func(e *env) { e.fuzz(each, all) }}
+}
+
+// setNames are the sets that a person can ask for.
+func setNames() []string { return []string{"test", "fast", "long", "spec"} }
+
+// partsOf is what a set runs, in order: cheap before dear.
+func partsOf(set string) []part {
+	switch set {
+	case "fast":
+		fast := part{"test", "go test -short of every package, without the race detector", 3 * time.Minute, nil, func(e *env) { e.goTest("-short", "./...") }}
+		return []part{buildPart(), fast}
+	case "long":
+		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
+		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "-long"), chaosPart(), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+	case "spec":
+		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
+		return []part{words, tlcPart(25 * time.Minute)}
+	}
+	return []part{buildPart(), testPart(), tlcPart(25 * time.Minute), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
+}

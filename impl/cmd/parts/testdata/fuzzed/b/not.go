@@ -1,0 +1,3 @@
+package b
+
+func FuzzNot(f int) {}
