@@ -70,6 +70,13 @@ func memoryOf(t testing.TB, ls ...spec.Layout) (m device.Memory) {
 
 func fill(b []byte, seed int64) { mrand.New(mrand.NewSource(seed)).Read(b) }
 
+func set(b []byte, v byte) {
+	b[0] = v
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+}
+
 func linkInfo(epoch spec.Epoch) transport.LinkInfo {
 	return transport.LinkInfo{Prefill: spec.Incarnation{1}, Decode: spec.Incarnation{2}, Epoch: epoch, Key: [32]byte{3}}
 }
