@@ -162,7 +162,11 @@ func (n *Node) run() error {
 		}
 		n.serve("decode.api", n.decode.api, h)
 	}
-	n.serve("operator", n.operatorLn, n.operator())
+	h, err := n.operator()
+	if err != nil {
+		return err
+	}
+	n.serve("operator", n.operatorLn, h)
 	if n.gate != nil {
 		n.wg.Go(func() {
 			if err := n.gate.Serve(context.Background(), n.gateLn); err != nil {

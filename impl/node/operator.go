@@ -2,55 +2,37 @@ package node
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"kvfence/impl/config"
+	"kvfence/impl/gateway/operator"
 )
 
-// operator serves people and their tools: health, readiness, metrics, status and drain. It has a listener of its own.
-func (n *Node) operator() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) {
-		if err := n.Err(); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ok")
+// operator serves people and their tools, on a listener of its own. The node's Status is the section "node" of /status.
+func (n *Node) operator() (http.Handler, error) {
+	sections := []operator.Section{{Name: "node", Status: func(ctx context.Context) (any, error) { return n.Status(ctx), nil }}}
+	if n.gate != nil {
+		sections = append(sections, operator.Section{Name: "gateway", Status: func(ctx context.Context) (any, error) { return n.gate.Status(ctx), nil }})
+	}
+	return operator.Handler(operator.Config{
+		Title: "kvfence " + string(n.cfg.Role), LoopbackOnly: config.Loopback(n.cfg.Operator.Listen), Log: n.log, Ready: n.Ready, Sections: sections,
+		Gatherer: prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+			n.metrics.gauge(n.Status(context.Background()))
+			return n.metrics.registry.Gather()
+		}),
+		Drain: func() {
+			n.wg.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeouts.Drain)
+				defer cancel()
+				n.Drain(ctx)
+			})
+		},
 	})
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if err := n.Ready(r.Context()); err != nil {
-			http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "ready")
-	})
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		_ = e.Encode(n.Status(r.Context())) // the client's loss is its own
-	})
-	prom := promhttp.HandlerFor(n.metrics.registry, promhttp.HandlerOpts{})
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		n.metrics.gauge(n.Status(r.Context()))
-		prom.ServeHTTP(w, r)
-	})
-	mux.HandleFunc("POST /drain", func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusAccepted)
-		fmt.Fprintln(w, "draining")
-		n.wg.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Timeouts.Drain)
-			defer cancel()
-			n.Drain(ctx)
-		})
-	})
-	return mux
 }
 
 // OperatorClient is an HTTP client for a node's operator listener, with this node's certificate where the listener has TLS.

@@ -49,10 +49,13 @@ func status(w io.Writer, cfg config.Config, asJSON bool) error {
 		_, err = w.Write(body)
 		return err
 	}
-	var s node.Status
+	var s struct{ Node *node.Status }
 	if err := json.Unmarshal(body, &s); err != nil {
 		return fmt.Errorf("%s does not answer like a kvfence node: %w", cfg.Operator.Listen, err)
 	}
-	_, err = io.WriteString(w, s.Text())
+	if s.Node == nil {
+		return fmt.Errorf("%s does not answer like a kvfence node", cfg.Operator.Listen)
+	}
+	_, err = io.WriteString(w, s.Node.Text())
 	return err
 }

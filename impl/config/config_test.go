@@ -1,0 +1,154 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+func load(t *testing.T, role Role, file string, args ...string) (Config, error) {
+	t.Helper()
+	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	f := AddFlags(fs)
+	if file != "" {
+		path := filepath.Join(t.TempDir(), "kvfence.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
+		args = append([]string{"--config", path}, args...)
+	}
+	require.NoError(t, fs.Parse(args))
+	return f.Load(role)
+}
+
+func TestLoad_Nothing_IsAllOnLoopback(t *testing.T) {
+	c, err := load(t, "", "")
+	require.NoError(t, err)
+	require.Equal(t, RoleAll, c.Role)
+	require.Equal(t, "127.0.0.1:8080", c.Gateway.Listen)
+	require.Equal(t, "127.0.0.1:9090", c.Operator.Listen)
+	require.Equal(t, uint32(4096), c.Sizes.Window)
+	require.Equal(t, uint32(8192), c.Sizes.PrefillPool)
+	require.Equal(t, uint32(8192), c.Sizes.DecodePool)
+	require.Equal(t, uint32(16), c.Sizes.Page)
+	require.True(t, c.Guards.PageDigests.Enabled())
+	require.True(t, c.Guards.StepTagCheck.Enabled())
+	require.Empty(t, c.Exposed())
+}
+
+func TestLoad_FileAndFlags_FlagsWin(t *testing.T) {
+	c, err := load(t, "", `
+role: decode
+decode:
+  peers:
+    - {name: p, addresses: ["127.0.0.1:1"]}
+sizes: {window_tokens: 128, pool_tokens: 256}
+timeouts: {liveness: 2s}
+`, "--window-tokens", "64", "--decode-pool-tokens=512", "--prefill-peer", "q=127.0.0.1:2,127.0.0.1:3", "--page-digests=off")
+	require.NoError(t, err)
+	require.Equal(t, uint32(64), c.Sizes.Window)
+	require.Equal(t, uint32(256), c.Sizes.PrefillPool)
+	require.Equal(t, uint32(512), c.Sizes.DecodePool)
+	require.Equal(t, 2*time.Second, c.Timeouts.Liveness)
+	require.Equal(t, []Peer{{Name: "q", Addresses: []string{"127.0.0.1:2", "127.0.0.1:3"}}}, c.Decode.Peers)
+	require.False(t, c.Guards.PageDigests.Enabled())
+}
+
+func TestLoad_ManyProblems_AreAllReported(t *testing.T) {
+	_, err := load(t, "", "role: decode\nsizes: {page_tokens: 16, pool_tokens: 100}\ntransport: {kind: pigeon}\n",
+		"--workers", "many", "--window-tokens=1", "--liveness", "soon", "--tls-cert", "x")
+	require.ErrorIs(t, err, ErrConfig)
+	for _, want := range []string{
+		`--workers "many"`, "sizes.window_tokens is 1", "the decode pool of 100 tokens", `"pigeon"; known are tcp, shm`, `--liveness "soon"`, "all three or none",
+	} {
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestLoad_BadFile_NamesTheKey(t *testing.T) {
+	for name, c := range map[string]struct{ file, want string }{
+		"unknown key":   {"sizes: {window: 3}", "field window not found"},
+		"two documents": {"role: all\n---\nrole: all\n", "more than one document"},
+		"not yaml":      {"role: [", "line 1"},
+		"wrong type":    {"sizes: {window_tokens: many}", "cannot unmarshal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, "", c.file)
+			require.ErrorIs(t, err, ErrConfig)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	_, err := load(t, "", "", "--config", filepath.Join(t.TempDir(), "absent.yaml"))
+	require.ErrorIs(t, err, ErrConfig)
+	require.ErrorContains(t, err, "absent.yaml")
+}
+
+func TestValidate_NotLoopbackWithoutCertificates_SaysWhatToSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		role Role
+		args []string
+		want string
+	}{
+		"control": {RolePrefill, []string{"--control", "0.0.0.0:7070"}, "prefill.control"},
+		"data":    {RolePrefill, []string{"--data", "10.0.0.1:7071"}, "prefill.data"},
+		"peer":    {RoleDecode, []string{"--prefill-peer", "10.0.0.1:7070"}, "decode.peers[0]"},
+		"api":     {RoleDecode, []string{"--api", "[::]:7080"}, "decode.api"},
+		"gateway": {RoleAll, []string{"--gateway", ":8080"}, "gateway.listen"},
+		"name":    {RoleDecode, []string{"--api", "decode.example:7080"}, "decode.api"},
+		"up":      {RoleGateway, []string{"--upstream", "http://10.1.1.1:7080"}, "gateway.upstream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, c.role, "", c.args...)
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "--tls-cert")
+			_, err = load(t, c.role, "", append(c.args, "--tls-cert=a", "--tls-key=b", "--tls-ca=c")...)
+			require.NoError(t, err)
+		})
+	}
+	_, err := load(t, RoleGateway, "", "--gateway", ":8080", "--gateway-plain")
+	require.NoError(t, err)
+}
+
+func TestValidate_OwnPeersInRoleAll_IsAContradiction(t *testing.T) {
+	_, err := load(t, "", "", "--prefill-peer", "127.0.0.1:7070")
+	require.ErrorContains(t, err, "role all serves its own prefill side")
+}
+
+func TestValidate_RollingOverSeveralRanks_IsRefused(t *testing.T) {
+	_, err := load(t, "", "", "--model", "rolling", "--decode-ranks", "2")
+	require.ErrorContains(t, err, "cannot be divided")
+}
+
+func TestWithDefaults_DoesNotChangeItsReceiver(t *testing.T) {
+	var c Config
+	filled := c.WithDefaults()
+	require.Equal(t, Config{}, c)
+	require.Equal(t, filled, filled.WithDefaults())
+}
+
+func TestYAML_PrintedConfiguration_ReadsBackEqual(t *testing.T) {
+	c, err := load(t, "", "", "--role=decode", "--prefill-peer", "a=127.0.0.1:1", "--liveness=3s")
+	require.NoError(t, err)
+	b, err := c.YAML()
+	require.NoError(t, err)
+	require.NotContains(t, strings.ToLower(string(b)), "hint")
+	again, err := Parse(b)
+	require.NoError(t, err)
+	require.Equal(t, c, again)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("role: all\nsizes: {window_tokens: 4}\n"))
+	f.Add([]byte("decode: {peers: [{name: x, addresses: [a]}]}"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse(b)
+		if err != nil {
+			require.ErrorIs(t, err, ErrConfig)
+			return
+		}
+		_ = c.WithDefaults().Validate()
+	})
+}
