@@ -39,8 +39,8 @@ func TestMover_AnyCut_CopiesTheBytesAndHashesWhatLanded(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	for round := range 400 {
-		total := 1 + r.IntN(600_000)
+	for round := range 100 {
+		total := 1 + r.IntN(400_000)
 		unit := []int{1, 64, 1024, 4096, 16384}[r.IntN(5)]
 		if unit > 1 {
 			total = max(total/unit*unit, unit)

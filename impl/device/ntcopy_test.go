@@ -2,6 +2,7 @@ package device
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"runtime/debug"
 	"testing"
@@ -10,14 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded is a source or destination at a chosen misalignment, with a rim on both sides that must stay as it is.
+// rim is the bytes around a destination that must stay as they are.
 const rim = 192
 
 func patterned(n int, seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 7))
 	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(r.Uint32())
+	for i := 0; i < n; i += 8 {
+		var w [8]byte
+		binary.LittleEndian.PutUint64(w[:], r.Uint64())
+		copy(b[i:], w[:])
 	}
 	return b
 }
