@@ -367,6 +367,7 @@ func (r *PrefillRank) settle(j *prefillJob) {
 	if !j.released && finished && (j.computeOver || !j.assigned) && len(j.leases) == 0 {
 		j.released = true
 		if j.taken {
+			r.did("GiveBack", j.transfer, 0, 0)
 			r.endHold(j, pages.RequestHold())
 		}
 	}

@@ -152,6 +152,9 @@ func (r *PrefillRank) gate(k *prefillLink, about spec.Kind, t spec.TransferID, i
 		r.refused1(k, about, id, spec.RefuseUnknownLease, "no lease is numbered 0")
 	case id < k.dead:
 		r.refused1(k, about, id, spec.RefuseStaleEpoch, "of an epoch that is over")
+	case id >= k.mark && id < k.blind:
+		r.count(spec.RefuseBelowMark, about, k.peer, "answered and forgotten: its notices cannot be named any more")
+		r.fenceLink(k, spec.CauseTransport)
 	case id < max(k.mark, k.ownMark):
 		r.count(spec.RefuseBelowMark, about, k.peer, "")
 		r.did("Gone", t, id, k.peer)
@@ -312,7 +315,9 @@ func (r *PrefillRank) forget(l *prefillLease) {
 	r.remove(l)
 }
 
-// boundAnswers raises this end's own mark when its memory of answers is full: oldest first. A late grant below it is Gone.
+// boundAnswers raises this end's own mark when its memory of answers is full: oldest first. A late grant below it is Gone. If what
+// is forgotten was posted, a Gone would be a receipt without the notices that decode must wait for: who asks again for such a
+// lease is told that the link is fenced.
 func (r *PrefillRank) boundAnswers(k *prefillLink) {
 	for k.answers > r.cfg.MaxAnswers {
 		i := slices.IndexFunc(k.order, func(l *prefillLease) bool { return l.state == leaseClosed && l.offered == 0 })
@@ -323,6 +328,9 @@ func (r *PrefillRank) boundAnswers(k *prefillLink) {
 		if k.ownMark <= l.id {
 			k.ownMark = l.id + 1
 			r.did("OwnMark", spec.TransferID{}, k.ownMark, k.peer)
+		}
+		if l.posted {
+			k.blind = max(k.blind, l.id+1)
 		}
 		r.forget(l)
 	}

@@ -36,6 +36,7 @@ type prefillLink struct {
 	counter uint64       // of the last connect taken
 	mark    spec.LeaseID // decode's
 	ownMark spec.LeaseID
+	blind   spec.LeaseID // leases below it, not held and not below decode's mark, may have been posted, answered and forgotten
 	dead    spec.LeaseID // leases below it that are not held were perhaps begun in an epoch that is over: no receipt names them
 	heard   Time
 
@@ -87,6 +88,7 @@ func (r *PrefillRank) take(e ConnectIn, c spec.Connect) {
 	}
 	r.do(ExpectData{Peer: k.peer, Epoch: k.epoch, Info: LinkData{Prefill: r.cfg.Identity.Incarnation, Decode: k.identity.Incarnation,
 		Address: address, Key: e.Key, Pull: k.pull, PeerLayouts: k.layouts}})
+	r.did("Accept", spec.TransferID{}, 0, k.peer)
 	r.send(k, spec.Accept{Version: spec.Version, Capabilities: r.cfg.Capabilities, Nonce: c.Nonce, Identity: r.cfg.Identity,
 		Layouts: r.own, Window: r.cfg.Window, DataAddress: address, DataKey: e.Key})
 	r.recvMark(k, e.Env.Mark)
@@ -157,7 +159,7 @@ func (r *PrefillRank) closeEpoch(k *prefillLink, to linkState, next spec.Epoch, 
 		k.dead = max(k.dead, l.id+1)
 		r.killLease(l, why)
 	}
-	k.sendq, k.posts = nil, 0
+	k.sendq, k.posts, k.dead = nil, 0, max(k.dead, k.blind)
 	if k.broke < k.epoch {
 		k.broke = k.epoch
 		r.fences++
