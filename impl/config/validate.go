@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"kvfence/spec"
 )
 
 // Validate checks c, which has its defaults, and returns every problem at once. It only reads c.
@@ -66,7 +68,7 @@ func (c Config) validatePeers(p *problems) {
 func (c Config) validateSizes(p *problems) {
 	s := c.Sizes
 	p.oneOf("model.kind", c.Model.Kind, "transformer", "rolling")
-	p.between("sizes.window_tokens", int64(s.Window), 2, 1<<24)
+	p.between("sizes.window_tokens", int64(s.Window), 2, spec.MaxPrompt)
 	p.between("sizes.page_tokens", int64(s.Page), 1, 1<<16)
 	p.between("sizes.aux_slots", int64(s.AuxSlots), 1, 1<<20)
 	p.between("sizes.tag_slots", int64(s.TagSlots), 1, 256)
