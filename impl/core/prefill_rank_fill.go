@@ -61,7 +61,7 @@ func (r *PrefillRank) sealItem(l *prefillLease, p *prefillPart, i uint32) SealIt
 	src := spec.SourcePage(l.job.pages[p.part.Component][i])
 	it := SealItem{Part: p.part, Index: i, Src: src, Tag: r.tag(l, p, i)}
 	if l.link.pull {
-		it.Slot = SourceSlot(p.part)
+		it.Slot = SourceSlot(p.part, l.link.identity)
 	}
 	return it
 }

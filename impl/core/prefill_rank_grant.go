@@ -106,20 +106,22 @@ func judgePages(k *prefillLink, g spec.Grant) string {
 	return ""
 }
 
-// SourceSlot is the tag slot of a part in prefill's source pages (pull): the part's own number. Both ends use this rule, so one
-// slot serves one decode rank of a transfer; where two would share it, the second lease is refused.
-func SourceSlot(p spec.Part) spec.PartIndex { return p.Index }
+// SourceSlot is the tag slot of a part in prefill's source pages (pull). Several ranks of one decode side may read the same page,
+// each with tags of its own, and each numbers its parts from 0: the slots of one part number lie beside each other, by reader's rank.
+func SourceSlot(p spec.Part, reader spec.Identity) spec.PartIndex {
+	return spec.PartIndex(min(uint32(p.Index)*uint32(reader.Size)+uint32(reader.Rank), uint32(spec.PartLocal)))
+}
 
 // judgeSlots tests that every part has a tag slot of its own in the source pages.
 func (r *PrefillRank) judgeSlots(l *prefillLease) string {
 	for _, p := range l.parts {
 		own := layoutOf(r.own, p.part.Component)
-		if uint32(SourceSlot(p.part)) >= uint32(own.Shape.TagSlots) {
-			return fmt.Sprintf("part %d of %s has no tag slot in a source page of %d", p.part.Index, p.part.Component, own.Shape.TagSlots)
+		if uint32(SourceSlot(p.part, l.link.identity)) >= uint32(own.Shape.TagSlots) {
+			return fmt.Sprintf("part %d of %s has no tag slot for reader %d of %d in a source page of %d", p.part.Index, p.part.Component, l.link.identity.Rank, l.link.identity.Size, own.Shape.TagSlots)
 		}
 		for _, o := range l.job.leases {
 			for _, q := range o.parts {
-				if o != l && o.link.pull && q.part.Component == p.part.Component && SourceSlot(q.part) == SourceSlot(p.part) && q.lo < p.hi && p.lo < q.hi {
+				if o != l && o.link.pull && q.part.Component == p.part.Component && SourceSlot(q.part, o.link.identity) == SourceSlot(p.part, l.link.identity) && q.lo < p.hi && p.lo < q.hi {
 					return fmt.Sprintf("another decode rank's part %d of %s has the same tag slot in the source pages", q.part.Index, q.part.Component)
 				}
 			}

@@ -53,7 +53,7 @@ func layouts(cfg config.Config, m workload.Model, ranks int, split string, poolT
 		}
 		ls := []spec.Layout{
 			spec.NewDense(spec.KV, kv, layerLo, layerHi, headLo, headHi, poolTokens/s.Page, s.TagSlots),
-			spec.NewDense(spec.Aux, aux, 0, 1, 0, 1, s.AuxSlots, 1),
+			spec.NewDense(spec.Aux, aux, 0, 1, 0, 1, s.AuxSlots, s.TagSlots),
 		}
 		for i := range ls {
 			ls[i].Shape.Shared = cfg.Transport.Kind == "shm"

@@ -34,6 +34,7 @@ func shapes(t *testing.T) map[string]func(*config.Config) {
 		"tcp, 2 by layers x 2 heads": ranks(2, 2, "layers", "tcp"),
 		"shm, 2 prefill x 2 decode":  ranks(2, 2, "heads", "shm"),
 		"shm, 2 by layers x 1":       ranks(2, 1, "layers", "shm"),
+		"shm, 1 prefill x 2 decode":  ranks(1, 2, "heads", "shm"),
 		"tcp, chunks":                func(c *config.Config) { c.Prefill.Chunk = 5 },
 		"tcp, rolling": func(c *config.Config) {
 			c.Model = config.Model{Kind: "rolling", Seed: 7}
