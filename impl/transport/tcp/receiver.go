@@ -8,7 +8,12 @@ import (
 	"kvfence/spec"
 )
 
-const discardBytes = 64 << 10
+const (
+	discardBytes = 64 << 10
+	// hashBytes is what is read at once of pages that are hashed: with the kernel's buffers beside it it still is in the
+	// second-level cache when it is hashed. A multiple of device.DigestChunk.
+	hashBytes = 256 << 10
+)
 
 // receiver is the reading end of one stream: it parses frames and puts bytes into pages, the only place of this package that
 // does. All its memory is fixed; nothing is sized by the peer. One goroutine.
@@ -121,8 +126,11 @@ func (x *receiver) body(f frame) error {
 	var c cursor
 	for c.entry < f.count {
 		x.iov, x.pieces, x.need = x.iov[:0], x.pieces[:0], 0
-		for room := callBytes; room > 0 && len(x.iov) < callIovs-2 && c.entry < f.count; {
-			room -= x.next(f, &c, room)
+		for n, most := 0, callBytes; n < most && len(x.iov) < callIovs-2 && c.entry < f.count; {
+			n += x.next(f, &c, min(most-n, hashBytes))
+			if len(x.pieces) > 0 {
+				most = hashBytes
+			}
 		}
 		if c.entry == f.count { // the last round takes the tags along, and what follows them if it is there
 			x.into(x.tags[:f.count*spec.TagBytes])
