@@ -8,7 +8,7 @@ import (
 	"kvfence/spec"
 )
 
-// The page digest (spec/digest.md). The used bytes of one part in one page, in canonical order, are cut into chunks of
+// The page digest (spec/tags-and-digests.md). The used bytes of one part in one page, in canonical order, are cut into chunks of
 // DigestChunk bytes; the digest is XXH3-64 over a header and the chunks' XXH3-64 values. It does not depend on how either
 // side's page cuts those bytes into segments, chunks can be hashed in any order or place, and a whole chunk is hashed where
 // it lies. It detects errors, not attacks: writers are trusted not to lie.

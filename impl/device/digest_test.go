@@ -17,7 +17,7 @@ import (
 	"kvfence/spec"
 )
 
-// naive is the digest as spec/digest.md says it, with no regard for speed.
+// naive is the digest as spec/tags-and-digests.md says it, with no regard for speed.
 func naive(used []byte, h device.DigestHeader) uint64 {
 	m := []byte("KVD1")
 	m = binary.LittleEndian.AppendUint32(m, uint32(h.Component))
