@@ -84,6 +84,9 @@ func fromNode(err error, promptParam string, retryAfter time.Duration) *failure 
 	if f.status == 0 {
 		f.status, f.code = http.StatusInternalServerError, string(api.Internal)
 	}
+	if f.message == "" {
+		f.message = "the node gave no reason"
+	}
 	if e.Cause != "" && e.Cause != string(e.Code) {
 		f.message += " (cause: " + e.Cause + ")"
 	}
