@@ -18,7 +18,7 @@ type part struct {
 func engine() []string { return []string{"go.mod", "go.sum", "spec", "impl", "fuzz"} }
 
 func buildPart() part {
-	return part{"build", "static build, go vet, gofmt, rules of the repository", 15 * time.Minute, nil, func(e *env) {
+	return part{"build", "static build, go vet, gofmt, rules of the repository", 10 * time.Minute, nil, func(e *env) {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
 		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "fuzz", "rules_test.go")
@@ -27,7 +27,7 @@ func buildPart() part {
 }
 
 func testPart() part {
-	return part{"test", "go test -race of every package", 25 * time.Minute, nil, func(e *env) {
+	return part{"test", "go test -race of every package", 20 * time.Minute, nil, func(e *env) {
 		args := []string{"./..."}
 		if e.needs("race detector", "gcc") {
 			args = append([]string{"-race"}, args...)
@@ -51,8 +51,8 @@ func tlcPart(limit time.Duration, args ...string) part {
 }
 
 func chaosPart() part {
-	return part{"chaos", "separate processes under faults", 25 * time.Minute, engine(), func(e *env) {
-		e.goTest("-count=1", "-timeout=24m", "-tags=chaos", "./impl/chaos")
+	return part{"chaos", "separate processes under faults", 22 * time.Minute, engine(), func(e *env) {
+		e.goTest("-count=1", "-timeout=21m", "-tags=chaos", "./impl/chaos")
 	}}
 }
 
