@@ -74,7 +74,7 @@ func partsOf(set string) []part {
 		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "-long"), chaosPart(), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
-		return []part{words, tlcPart(25 * time.Minute)}
+		return []part{words, tlcPart(20 * time.Minute)}
 	}
-	return []part{buildPart(), testPart(), tlcPart(25 * time.Minute), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
+	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
 }
