@@ -29,7 +29,7 @@ type prefillWorld struct {
 	fences  []Fence
 	jobs    map[spec.TransferID]*worldJob
 	names   []spec.TransferID
-	offers  map[LeaseKey][]spec.SourcePage // what a reader may still copy
+	offers  map[offerKey][]spec.SourcePage // what a reader may still copy
 	written map[writeKey]bool
 	drained map[LeaseKey]bool // its notice is out
 }
@@ -40,6 +40,11 @@ type worldJob struct {
 	tokens   uint32
 	over     bool // ComputeOver sent
 	lost     bool // stopped by the rank
+}
+
+type offerKey struct {
+	LeaseKey
+	component spec.Component
 }
 
 type writeKey struct {
@@ -60,6 +65,37 @@ func (w *prefillWorld) step(ev Event) {
 	}
 	for _, a := range acts {
 		w.act(a)
+	}
+	w.held()
+}
+
+// held: no page that something outside still reads or writes is free, or has been handed out anew (I2, I6).
+func (w *prefillWorld) held() {
+	check := func(c spec.Component, p spec.SourcePage) {
+		led := w.r.ledgers[c]
+		require.False(w.t, led.Owner(p.Page) == 0 || led.Gen(p.Page) != p.Gen, "I2, I6: %s page %d generation %d is in use and free", c, p.Page, p.Gen)
+	}
+	for _, s := range w.seals {
+		for _, it := range s.Items {
+			check(it.Part.Component, it.Src)
+		}
+	}
+	for _, p := range append(append([]Post(nil), w.posts...), w.failed...) {
+		for _, it := range p.Items {
+			check(it.Part.Component, it.Src)
+		}
+	}
+	for _, t := range w.names {
+		if j := w.jobs[t]; !j.over {
+			for _, p := range j.pages {
+				check(spec.KV, spec.SourcePage(p))
+			}
+		}
+	}
+	for k, ps := range w.offers {
+		for _, p := range ps {
+			check(k.component, p)
+		}
 	}
 }
 
@@ -106,7 +142,7 @@ func (w *prefillWorld) message(x Send) {
 	var lease spec.LeaseID
 	switch m := x.Env.Body.(type) {
 	case spec.Offer:
-		k := LeaseKey{x.Peer, m.Lease}
+		k := offerKey{LeaseKey{x.Peer, m.Lease}, m.Done.Component}
 		w.offers[k] = append(w.offers[k], m.Done.Source...)
 		return
 	case spec.Complete:
@@ -132,9 +168,6 @@ func (w *prefillWorld) leader(m SideMsg) {
 	case SourceTaken:
 		j := w.jobs[s.Transfer]
 		require.NotNil(w.t, j)
-		for _, p := range s.Pages[spec.KV] {
-			require.False(w.t, w.busy(p.Page, s.Transfer), "I2, I6: page %d is handed out while something reads it", p.Page)
-		}
 		j.pages = s.Pages[spec.KV]
 	case JobStopped:
 		w.jobs[s.Transfer].lost = true
@@ -149,31 +182,6 @@ func (w *prefillWorld) leader(m SideMsg) {
 }
 
 func (w *prefillWorld) transferOf(p Post) spec.TransferID { return xfer(p.Peer, uint64(p.Lease)) }
-
-// busy reports whether something outside may still touch a KV source page for another transfer.
-func (w *prefillWorld) busy(page spec.PageID, but spec.TransferID) bool {
-	for _, s := range w.seals {
-		if slices.ContainsFunc(s.Items, func(it SealItem) bool { return it.Part.Component == spec.KV && it.Src.Page == page }) {
-			return true
-		}
-	}
-	for _, p := range append(append([]Post(nil), w.posts...), w.failed...) {
-		if slices.ContainsFunc(p.Items, func(it PostItem) bool { return it.Part.Component == spec.KV && it.Src.Page == page }) {
-			return true
-		}
-	}
-	for _, ps := range w.offers {
-		if slices.ContainsFunc(ps, func(p spec.SourcePage) bool { return p.Page == page }) {
-			return true
-		}
-	}
-	for t, j := range w.jobs {
-		if t != but && !j.over && slices.ContainsFunc(j.pages, func(p spec.GrantedPage) bool { return p.Page == page }) {
-			return true
-		}
-	}
-	return false
-}
 
 func (w *prefillWorld) peer() PeerID { return PeerID(rapid.IntRange(1, 2).Draw(w.t, "peer")) }
 
@@ -213,9 +221,11 @@ func (w *prefillWorld) connect() {
 	}
 }
 
-func (w *prefillWorld) endReads(p PeerID) {
+func (w *prefillWorld) endReads(p PeerID) { w.endRead(func(k LeaseKey) bool { return k.Peer == p }) }
+
+func (w *prefillWorld) endRead(over func(LeaseKey) bool) {
 	for k := range w.offers {
-		if k.Peer == p {
+		if over(k.LeaseKey) {
 			delete(w.offers, k)
 		}
 	}
@@ -315,7 +325,7 @@ func (w *prefillWorld) fence() {
 
 func (w *prefillWorld) read() {
 	n := spec.LeaseID(rapid.IntRange(1, 12).Draw(w.t, "lease"))
-	delete(w.offers, LeaseKey{2, n})
+	w.endRead(func(k LeaseKey) bool { return k == LeaseKey{2, n} })
 	w.step(Recv{Peer: 2, Conn: w.conns[2], Env: spec.Envelope{Header: spec.Header{From: decodeIdentity(2).Incarnation, To: incOf(1), Epoch: w.epoch[2], Mark: w.mark[2]},
 		Body: spec.Read{Transfer: xfer(2, uint64(n)), Lease: n}}})
 }
@@ -324,7 +334,7 @@ func (w *prefillWorld) raiseMark() {
 	p := w.peer()
 	if w.mark[p] < 13 {
 		w.mark[p]++
-		delete(w.offers, LeaseKey{p, w.mark[p] - 1})
+		w.endRead(func(k LeaseKey) bool { return k == LeaseKey{p, w.mark[p] - 1} })
 	}
 	w.step(w.env(p, spec.Ping{Number: 1}))
 }
@@ -337,7 +347,7 @@ func TestPrefillRank_RandomWorld_KeepsTheInvariants(t *testing.T) {
 		r, err := NewPrefillRank(cfg)
 		require.NoError(rt, err)
 		w := &prefillWorld{t: rt, r: r, now: 1, conns: map[PeerID]ConnID{}, epoch: map[PeerID]spec.Epoch{}, mark: map[PeerID]spec.LeaseID{1: 1, 2: 1},
-			jobs: map[spec.TransferID]*worldJob{}, offers: map[LeaseKey][]spec.SourcePage{}, written: map[writeKey]bool{}, drained: map[LeaseKey]bool{}}
+			jobs: map[spec.TransferID]*worldJob{}, offers: map[offerKey][]spec.SourcePage{}, written: map[writeKey]bool{}, drained: map[LeaseKey]bool{}}
 		w.connect()
 		moves := []func(){w.connect, w.grant, w.grant, w.grant, w.compute, w.compute, w.compute, w.fabric, w.fabric, w.fabric, w.fence, w.read, w.raiseMark,
 			func() {
@@ -367,6 +377,7 @@ func (w *prefillWorld) heal() {
 		w.fabric()
 	}
 	w.step(ConnLost{Peer: 1, Conn: w.conns[1]})
+	w.endReads(2)
 	w.step(ReaderEnded{Peer: 2})
 	for len(w.fences) > 0 {
 		w.fence()
