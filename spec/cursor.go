@@ -204,7 +204,9 @@ func (c *cursor) flag(name string, v *bool) {
 		b = 1
 	}
 	u8(c, name, &b, 0, 1)
-	*v = b == 1
+	if c.mode == parsing { // a message that is sent may be shared: several links say the same layouts
+		*v = b == 1
+	}
 }
 
 // raw is a field of fixed length, copied as it stands.

@@ -206,6 +206,8 @@ func (c *cursor) float(name string, v *float32, top float32) {
 		return
 	}
 	u32(c, name, &bits, 0, math.MaxUint32)
-	*v = math.Float32frombits(bits)
+	if c.mode == parsing {
+		*v = math.Float32frombits(bits)
+	}
 	c.require(name, bits <= math.Float32bits(top), "not a number in its range")
 }
