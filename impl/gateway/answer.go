@@ -20,7 +20,6 @@ type answer struct {
 	ready    int
 	finished int
 	started  bool
-	early    []progress // before all choices are ready; at most the answers' own size
 	text     []strings.Builder
 	hadFirst bool
 }
@@ -72,22 +71,21 @@ func (a *answer) take(p progress) error {
 	if p.finish != nil {
 		a.finished++
 	}
-	if a.job.stream {
-		if !a.started {
-			a.early = append(a.early, p)
-			return nil
-		}
+	if a.started {
 		return a.stream(p)
 	}
 	a.collect(p)
 	return nil
 }
 
+// collect keeps what may not go out yet; at most the answers' own size.
 func (a *answer) collect(p progress) {
 	res := &a.results[p.index]
 	if p.piece != nil {
 		a.text[p.index].WriteString(p.piece.text)
-		res.tokens = append(res.tokens, p.piece.tokens...)
+		if a.job.logprobs {
+			res.tokens = append(res.tokens, p.piece.tokens...)
+		}
 	} else {
 		res.finish, res.completion = p.finish.finish, p.finish.completion
 	}
@@ -108,13 +106,26 @@ func (a *answer) open() error {
 			}
 		}
 	}
-	for _, p := range a.early {
-		if err := a.stream(p); err != nil {
+	for i := range a.results {
+		if err := a.catchUp(i); err != nil {
 			return err
 		}
 	}
-	a.early = nil
 	return a.flush()
+}
+
+// catchUp sends what a choice said before the others were ready, as one event.
+func (a *answer) catchUp(index int) error {
+	res := &a.results[index]
+	if text := a.text[index].String(); text != "" || len(res.tokens) > 0 {
+		if err := a.event(a.render.part(index, piece{text: text, tokens: res.tokens})); err != nil {
+			return err
+		}
+	}
+	if res.finish != "" {
+		return a.event(a.render.closing(index, res.finish))
+	}
+	return nil
 }
 
 func (a *answer) stream(p progress) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -232,20 +233,31 @@ func fitted(steps []any, more int) []any {
 }
 
 func TestGenerate_OneOfSeveralChoicesFails_AllFail(t *testing.T) {
+	hold := make(chan struct{})
 	node := newFake(nil)
 	node.open = func(ctx context.Context, req *api.Request) (api.Stream, error) {
 		if strings.HasSuffix(req.ID, "-2") {
-			return play(ctx, ready(len(req.Prompt)), token('x'), api.Errorf(api.KVMismatch, "tag")), nil
+			return play(ctx, ready(len(req.Prompt)), token('x'), hold, api.Errorf(api.KVMismatch, "tag")), nil
 		}
 		return play(ctx, says(req, "fine")...), nil
 	}
 	_, srv := start(t, Config{}, node)
+	// The stream's status line is out, as all are ready, before the third one fails.
+	resp, err := srv.Client().Post(srv.URL+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"hi","n":3,"stream":true}`))
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	close(hold)
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	s := reply{resp.StatusCode, resp.Header, b}.stream(t)
+	require.Equal(t, "kv_mismatch", *s.fault.Code)
+	require.False(t, s.finished)
+	_, finishes := s.texts(3)
+	require.Empty(t, finishes[2])
+
 	r := post(t, srv, "/v1/completions", `{"prompt":"hi","n":3}`)
 	require.Equal(t, 502, r.status)
 	require.Equal(t, "kv_mismatch", *r.fault(t).Code)
-	s := post(t, srv, "/v1/completions", `{"prompt":"hi","n":3,"stream":true}`).stream(t)
-	require.NotNil(t, s.fault)
-	require.False(t, s.finished)
 }
 
 // One choice must finish before another can start (a pool for one): the gateway keeps

@@ -27,6 +27,28 @@ func TestParseCompletion_PromptForms_BecomeTokens(t *testing.T) {
 	}
 }
 
+func TestParseIDs_ValidLists_ReadAsEncodingJSONDoes(t *testing.T) {
+	for _, raw := range []string{
+		`[]`, `[ ]`, `[1]`, "[ 1 ,\n2\t,\r 257]", `[0,-0]`, `[2147483647]`, `[-5]`, `[1.0]`, `[1e2]`, `["1"]`, `[null]`, `[true]`, `[[1]]`, `[{}]`, `[1,"a,b"]`, `[1,[2,3]]`,
+	} {
+		var want []int32
+		good := json.Unmarshal([]byte(raw), &want) == nil && raw != `[null]`
+		got, ok := parseIDs([]byte(raw))
+		require.Equal(t, good, ok, raw)
+		if ok {
+			for i := range want {
+				want[i] = max(want[i], -1) // all that no vocabulary has is alike
+			}
+			require.Equal(t, want, append([]int32{}, got...), raw)
+		}
+	}
+	for _, raw := range []string{`[2147483648]`, `[99999999999999999999999999]`} {
+		got, ok := parseIDs([]byte(raw))
+		require.True(t, ok)
+		require.Equal(t, []int32{-1}, got)
+	}
+}
+
 func TestParseCompletion_AllFields_AreTaken(t *testing.T) {
 	j, f := parseCompletion([]byte(`{"model":"m","prompt":"hi","n":2,"max_tokens":7,"temperature":0.5,"top_p":0.9,"seed":-3,"stop":["a","b"],
 		"logprobs":5,"stream":true,"stream_options":{"include_usage":true},"user":"u","cache_salt":"s","best_of":2,"suffix":"","echo":false,
