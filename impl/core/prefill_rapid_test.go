@@ -187,7 +187,7 @@ func (w *prefillWorld) peer() PeerID { return PeerID(rapid.IntRange(1, 2).Draw(w
 
 func (w *prefillWorld) env(p PeerID, m spec.Message) Recv {
 	h := spec.Header{From: decodeIdentity(p).Incarnation, To: incOf(1), Epoch: w.epoch[p], Mark: w.mark[p]}
-	switch rapid.IntRange(0, 19).Draw(w.t, "header") {
+	switch rapid.IntRange(0, 59).Draw(w.t, "header") {
 	case 0:
 		h.Epoch--
 	case 1:
@@ -216,7 +216,7 @@ func (w *prefillWorld) connect() {
 	}
 	w.conns[p] = w.conn
 	w.step(ConnectIn{Peer: p, Conn: w.conn, DataAddress: "a", Env: spec.Envelope{Header: spec.Header{From: c.Identity.Incarnation, Epoch: c.Epoch, Mark: w.mark[p]}, Body: c}})
-	if rapid.Bool().Draw(w.t, "data") {
+	if rapid.IntRange(0, 4).Draw(w.t, "data") > 0 {
 		w.step(DataUp{Peer: p, Epoch: w.epoch[p]})
 	}
 }
@@ -233,8 +233,8 @@ func (w *prefillWorld) endRead(over func(LeaseKey) bool) {
 
 func (w *prefillWorld) grant() {
 	p := w.peer()
-	n := rapid.Uint64Range(1, 12).Draw(w.t, "lease")
-	tokens := uint32(3 + n)
+	n := rapid.Uint64Range(1, 6).Draw(w.t, "lease")
+	tokens := uint32(1 + 2*n)
 	m := grantOf(p, n, spec.LeaseID(n), tokens)
 	if p == 2 {
 		m = pullGrant(p, n, spec.LeaseID(n), tokens)
@@ -283,23 +283,28 @@ func pick[T any](w *prefillWorld, q *[]T) (v T, ok bool) {
 
 // fabric ends one piece of work, in any order.
 func (w *prefillWorld) fabric() {
-	if s, ok := pick(w, &w.seals); ok {
-		d := make([]uint64, len(s.Items))
-		for i := range d {
-			d[i] = uint64(i) + 1
+	switch rapid.IntRange(0, 2).Draw(w.t, "work") {
+	case 0:
+		if s, ok := pick(w, &w.seals); ok {
+			d := make([]uint64, len(s.Items))
+			for i := range d {
+				d[i] = uint64(i) + 1
+			}
+			w.step(Sealed{Seal: s.Seal, Lease: s.Lease, Digests: d})
 		}
-		w.step(Sealed{Seal: s.Seal, Lease: s.Lease, Digests: d})
-	}
-	if p, ok := pick(w, &w.posts); ok {
-		if rapid.IntRange(0, 7).Draw(w.t, "fail") == 0 {
-			w.failed = append(w.failed, p)
-			w.step(Posted{Peer: p.Peer, Epoch: p.Epoch, Batch: p.Batch, Err: "failed"})
-		} else {
-			w.step(Posted{Peer: p.Peer, Epoch: p.Epoch, Batch: p.Batch})
+	case 1:
+		if p, ok := pick(w, &w.posts); ok {
+			if rapid.IntRange(0, 5).Draw(w.t, "fail") == 0 {
+				w.failed = append(w.failed, p)
+				w.step(Posted{Peer: p.Peer, Epoch: p.Epoch, Batch: p.Batch, Err: "failed"})
+			} else {
+				w.step(Posted{Peer: p.Peer, Epoch: p.Epoch, Batch: p.Batch})
+			}
 		}
-	}
-	if n, ok := pick(w, &w.notices); ok {
-		w.step(Noticed{Peer: n.Peer, Epoch: n.Epoch, Lease: n.Lease, Number: n.Number, Channels: []spec.Channel{{ID: 1, Notice: n.Number}}})
+	case 2:
+		if n, ok := pick(w, &w.notices); ok {
+			w.step(Noticed{Peer: n.Peer, Epoch: n.Epoch, Lease: n.Lease, Number: n.Number, Channels: []spec.Channel{{ID: 1, Notice: n.Number}}})
+		}
 	}
 }
 
@@ -324,7 +329,7 @@ func (w *prefillWorld) fence() {
 }
 
 func (w *prefillWorld) read() {
-	n := spec.LeaseID(rapid.IntRange(1, 12).Draw(w.t, "lease"))
+	n := spec.LeaseID(rapid.IntRange(1, 6).Draw(w.t, "lease"))
 	w.endRead(func(k LeaseKey) bool { return k == LeaseKey{2, n} })
 	w.step(Recv{Peer: 2, Conn: w.conns[2], Env: spec.Envelope{Header: spec.Header{From: decodeIdentity(2).Incarnation, To: incOf(1), Epoch: w.epoch[2], Mark: w.mark[2]},
 		Body: spec.Read{Transfer: xfer(2, uint64(n)), Lease: n}}})
@@ -332,7 +337,7 @@ func (w *prefillWorld) read() {
 
 func (w *prefillWorld) raiseMark() {
 	p := w.peer()
-	if w.mark[p] < 13 {
+	if w.mark[p] < 7 {
 		w.mark[p]++
 		w.endRead(func(k LeaseKey) bool { return k == LeaseKey{p, w.mark[p] - 1} })
 	}
@@ -342,22 +347,24 @@ func (w *prefillWorld) raiseMark() {
 func TestPrefillRank_RandomWorld_KeepsTheInvariants(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := rigConfig()
-		cfg.SideLayouts = [][]spec.Layout{rigLayouts(12)}
+		cfg.SideLayouts = [][]spec.Layout{rigLayouts(9)}
 		cfg.MaxAnswers, cfg.MaxPostItems, cfg.MaxPosts, cfg.MaxSealItems, cfg.MaxOffered = 3, 2, 2, 3, 5
 		r, err := NewPrefillRank(cfg)
 		require.NoError(rt, err)
 		w := &prefillWorld{t: rt, r: r, now: 1, conns: map[PeerID]ConnID{}, epoch: map[PeerID]spec.Epoch{}, mark: map[PeerID]spec.LeaseID{1: 1, 2: 1},
 			jobs: map[spec.TransferID]*worldJob{}, offers: map[offerKey][]spec.SourcePage{}, written: map[writeKey]bool{}, drained: map[LeaseKey]bool{}}
 		w.connect()
-		moves := []func(){w.connect, w.grant, w.grant, w.grant, w.compute, w.compute, w.compute, w.fabric, w.fabric, w.fabric, w.fence, w.read, w.raiseMark,
+		w.connect()
+		moves := []func(){w.connect, w.grant, w.grant, w.grant, w.compute, w.compute, w.compute, w.compute, w.fabric, w.fabric, w.fabric, w.fabric, w.fabric,
+			w.fabric, w.fabric, w.fabric, w.fence, w.read, w.raiseMark,
 			func() {
-				p, n := w.peer(), rapid.Uint64Range(1, 12).Draw(w.t, "lease")
+				p, n := w.peer(), rapid.Uint64Range(1, 6).Draw(w.t, "lease")
 				w.step(w.env(p, spec.Abort{Transfer: xfer(p, n), Lease: spec.LeaseID(n)}))
 			},
 			func() { p := w.peer(); w.step(DataLost{Peer: p, Epoch: w.epoch[p]}) },
 			func() { w.now += Time(rapid.Int64Range(0, 3e9).Draw(w.t, "wait")); w.step(Tick{}) },
 		}
-		for range rapid.IntRange(20, 150).Draw(rt, "steps") {
+		for range rapid.IntRange(30, 250).Draw(rt, "steps") {
 			moves[rapid.IntRange(0, len(moves)-1).Draw(rt, "move")]()
 		}
 		w.heal()
