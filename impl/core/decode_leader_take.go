@@ -75,7 +75,7 @@ func (l *DecodeLeader) tookPart(x *dxfer) {
 		}
 		return
 	}
-	l.waiting = l.waiting[1:]
+	l.unwait(x)
 	x.state = xFilling
 	x.room = l.pagesOf(x.req) * l.perPage
 	l.did("Run", x.id, "")

@@ -13,6 +13,7 @@ import (
 
 func (w *world) stepDL(ev Event) {
 	acts, err := w.dl.Step(w.now, ev)
+	w.trace("dl", ev, acts)
 	require.NoError(w.t, err)
 	for _, a := range acts {
 		switch a := a.(type) {
@@ -100,6 +101,7 @@ func (w *world) content(t spec.TransferID, c spec.Component, part spec.PartIndex
 
 func (w *world) stepD(d int, ev Event) []Action {
 	acts, err := w.dr[d].Step(w.now, ev)
+	w.trace(fmt.Sprint("d", d), ev, acts)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.dr[d].pools.Check())
 	for _, a := range acts {
@@ -283,6 +285,7 @@ func (w *world) cut(id ConnID) {
 
 func (w *world) stepPL(ev Event) {
 	acts, err := w.pl.Step(w.now, ev)
+	w.trace("pl", ev, acts)
 	require.NoError(w.t, err)
 	life := w.life
 	for _, a := range acts {
@@ -328,6 +331,7 @@ func (w *world) compute(life int, a Compute) {
 
 func (w *world) stepP(p int, ev Event) {
 	acts, err := w.pr[p].Step(w.now, ev)
+	w.trace(fmt.Sprint("p", p), ev, acts)
 	require.NoError(w.t, err)
 	for _, a := range acts {
 		w.actP(p, a)

@@ -2,11 +2,11 @@ package core
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"kvfence/spec"
 )
 
 func worldPrompt(seed, n int) []int32 {
@@ -85,9 +85,9 @@ func TestJoint_SmallPool_PreemptedRequestsAreTokenExact(t *testing.T) {
 func TestJoint_Faults_NoFalseSuccessAndNoLeak(t *testing.T) {
 	succeeded, failed := 0, 0
 	for i, o := range shapes() {
-		for seed := range uint64(12) {
+		for seed := range worldSeeds(12) {
 			t.Run(fmt.Sprintf("shape %d seed %d", i, seed), func(t *testing.T) {
-				o.lose, o.duplicate, o.fail, o.retries = 0.05, 0.1, 0.01, 2
+				o.lose, o.duplicate, o.fail, o.retries, o.slow = 0.05, 0.1, 0.01, 2, 2<<(seed%4)
 				w := newWorld(t, 1000*seed+uint64(i), o)
 				prompts := map[RequestID][]int32{}
 				const n = 24
@@ -161,4 +161,10 @@ func (w *world) restart() {
 	w.startPrefill()
 }
 
-var _ = spec.KV
+// worldSeeds is how many seeds a test runs; KVFENCE_SEEDS multiplies it.
+func worldSeeds(n uint64) uint64 {
+	if k, err := strconv.ParseUint(os.Getenv("KVFENCE_SEEDS"), 10, 32); err == nil {
+		return n * k
+	}
+	return n
+}

@@ -50,6 +50,7 @@ type worldOptions struct {
 	pages, sourcePages    uint32
 	lose, duplicate, fail float64 // chances
 	retries               int
+	slow                  int // things that happen in one tick; default 16
 }
 
 type wconn struct {
@@ -125,6 +126,9 @@ func newWorld(t *testing.T, seed uint64, o worldOptions) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), now: 1, opts: o, order: map[string][]func(){}, conns: map[ConnID]*wconn{},
 		data: map[dataKey]*wdata{}, prompts: map[spec.TransferID][]int32{}, open: map[RequestID]bool{}, emitted: map[RequestID][]int32{}, answers: map[RequestID]Answer{}}
 	dside := worldSide('d', o.decode, 0)
+	if w.opts.slow == 0 {
+		w.opts.slow = 16
+	}
 	var all [][]spec.Layout
 	for k := range o.decode {
 		cfg := DecodeRankConfig{Identity: spec.Identity{Name: fmt.Sprintf("d%d", k), Role: spec.RoleDecode, Incarnation: dside[k], Rank: spec.Rank(k), Size: uint16(o.decode), Side: dside},
@@ -231,7 +235,7 @@ func (w *world) turn() bool {
 		w.order[k] = w.order[k][1:]
 		f()
 	}
-	if w.rng.IntN(4) == 0 {
+	if w.rng.IntN(w.opts.slow) == 0 {
 		w.pass(1)
 	}
 	return true

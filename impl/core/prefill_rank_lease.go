@@ -306,6 +306,7 @@ func (r *PrefillRank) recvMark(k *prefillLink, m spec.LeaseID) {
 			r.forget(l)
 		}
 	}
+	r.offerAll(k) // what came back makes room for new offers
 }
 
 // forget drops an answer that a mark has passed.
