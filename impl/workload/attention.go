@@ -21,15 +21,40 @@ func (m *transformer) store(s *scratch, layer, head, pos int) error {
 	return nil
 }
 
+// sane is the largest value that a model writes or computes here.
+const sane = 1000
+
 // load reads a float32 of the cache. What no model wrote (NaN, infinity, huge)
 // counts as 0, so that wrong bytes give a wrong answer and not a poisoned one;
 // the digest has seen them all the same.
 func load(b []byte) float32 {
-	bits := binary.LittleEndian.Uint32(b)
-	if bits&0x7fffffff > 0x447a0000 { // 1000
+	f := raw(b)
+	if !(f <= sane && f >= -sane) {
 		return 0
 	}
-	return math.Float32frombits(bits)
+	return f
+}
+
+func raw(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+
+// score is q times the K in b. The plain product is tried first; one that no sane K
+// gives is taken again through load.
+func score(q []float32, b []byte) float32 {
+	b = b[:4*len(q)]
+	var s0, s1 float32
+	i := 0
+	for ; i+2 <= len(q); i += 2 { // the head dim is even
+		s0 += float32(q[i] * raw(b[4*i:]))
+		s1 += float32(q[i+1] * raw(b[4*i+4:]))
+	}
+	if sum := s0 + s1; sum <= sane && sum >= -sane {
+		return sum
+	}
+	var sum float32
+	for i, x := range q {
+		sum += float32(x * load(b[4*i:]))
+	}
+	return sum
 }
 
 // attend leaves in s.attn (this head's part) the softmax-weighted V of n positions.
@@ -48,34 +73,57 @@ func (m *transformer) attend(s *scratch, layer, head, n int) error {
 			return err
 		}
 		for ; len(b) > 0; b = b[4*dim:] {
-			var dot float32
-			for i, x := range q {
-				dot += float32(x * load(b[4*i:]))
-			}
-			scores[pos] = float32(dot * scale)
+			scores[pos] = float32(score(q, b) * scale)
 			top = max(top, scores[pos])
 			pos++
 		}
 	}
-	out := s.attn[head*dim : (head+1)*dim]
-	clear(out)
 	var total float32
-	for pos := 0; pos < n; {
-		b, err := s.r.next(layer, 1, head, pos, n-pos)
+	for i, x := range scores {
+		scores[i] = fastExp(x - top)
+		total += scores[i]
+	}
+	out := s.attn[head*dim : (head+1)*dim]
+	if err := s.weigh(out, layer, head, scores, false); err != nil {
+		return err
+	}
+	ok := true
+	for i := range out {
+		out[i] /= total // at least 1: the top score's own weight
+		ok = ok && out[i] <= sane && out[i] >= -sane
+	}
+	if ok {
+		return nil
+	}
+	if err := s.weigh(out, layer, head, scores, true); err != nil {
+		return err
+	}
+	for i := range out {
+		out[i] /= total
+	}
+	return nil
+}
+
+// weigh leaves in out the sum of V times its weight; careful reads each element
+// through load.
+func (s *scratch) weigh(out []float32, layer, head int, weights []float32, careful bool) error {
+	clear(out)
+	for pos := 0; pos < len(weights); {
+		b, err := s.r.next(layer, 1, head, pos, len(weights)-pos)
 		if err != nil {
 			return err
 		}
-		for ; len(b) > 0; b = b[4*dim:] {
-			w := float32(exp(float64(scores[pos] - top)))
-			total += w
+		for ; len(b) > 0; b = b[4*len(out):] {
+			w, v := weights[pos], b[:4*len(out)]
 			for i := range out {
-				out[i] += float32(w * load(b[4*i:]))
+				x := raw(v[4*i:])
+				if careful {
+					x = load(v[4*i:])
+				}
+				out[i] += float32(w * x)
 			}
 			pos++
 		}
-	}
-	for i := range out {
-		out[i] /= total // at least 1: the top score's own weight
 	}
 	return nil
 }

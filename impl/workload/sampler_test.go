@@ -55,6 +55,11 @@ func TestFixmath_AgreesWithTheLibrary(t *testing.T) {
 	for x := -690.0; x <= 0; x += 0.37 {
 		require.InEpsilon(t, math.Exp(x), exp(x), 1e-13)
 	}
+	for x := float32(-79); x <= 0; x += 0.0137 {
+		require.InEpsilon(t, math.Exp(float64(x)), float64(fastExp(x)), 1e-6)
+	}
+	require.Equal(t, float32(1), fastExp(0))
+	require.Zero(t, fastExp(-90)+fastExp(float32(math.NaN())))
 	require.Zero(t, exp(-1e9))
 	require.Zero(t, exp(math.NaN()))
 	for x := 1e-6; x < 1e6; x *= 1.013 {

@@ -97,14 +97,17 @@ type scratch struct {
 	r                         reader
 	x, h, q, k, v, attn, hold []float32
 	hidden, scores            []float32
+	sin, cos                  []float32 // of the position, for each pair of a head
 }
 
 func (m *transformer) newScratch(kv KV) *scratch {
 	d := m.dim
-	v := make([]float32, 9*d)
+	v, pairs := make([]float32, 9*d), len(m.freq)
+	turn := make([]float32, 2*pairs)
 	return &scratch{
 		r: newReader(kv, m.g), x: v[:d], h: v[d : 2*d], q: v[2*d : 3*d], k: v[3*d : 4*d], v: v[4*d : 5*d],
 		attn: v[5*d : 6*d], hold: v[6*d : 7*d], hidden: v[7*d : 9*d],
+		sin: turn[:pairs], cos: turn[pairs:],
 	}
 }
 
@@ -113,6 +116,10 @@ func (m *transformer) newScratch(kv KV) *scratch {
 func (m *transformer) forward(s *scratch, token int32, pos int) error {
 	row := m.embed.w[int(token)*m.dim : (int(token)+1)*m.dim]
 	normalise(s.x, row)
+	for i, f := range m.freq {
+		phase := uint32(pos) * f // wraps at a full turn, exactly
+		s.sin[i], s.cos[i] = sinTurn(phase), cosTurn(phase)
+	}
 	for l := range m.blocks {
 		b := &m.blocks[l]
 		normalise(s.h, s.x)
@@ -121,8 +128,8 @@ func (m *transformer) forward(s *scratch, token int32, pos int) error {
 		b.v.mul(s.v, s.h)
 		for head := range m.g.KVHeads {
 			lo, hi := head*m.g.HeadDim, (head+1)*m.g.HeadDim
-			m.rotate(s.q[lo:hi], pos)
-			m.rotate(s.k[lo:hi], pos)
+			s.rotate(s.q[lo:hi])
+			s.rotate(s.k[lo:hi])
 			if err := m.store(s, l, head, pos); err != nil {
 				return err
 			}
@@ -150,11 +157,10 @@ func add(x, y []float32) {
 }
 
 // rotate normalises one head's vector and turns its pairs by the position.
-func (m *transformer) rotate(x []float32, pos int) {
+func (s *scratch) rotate(x []float32) {
 	normalise(x, x)
-	for i, f := range m.freq {
-		phase := uint32(pos) * f // wraps at a full turn, exactly
-		sin, cos := sinTurn(phase), cosTurn(phase)
+	for i, sin := range s.sin {
+		cos := s.cos[i]
 		a, b := x[2*i], x[2*i+1]
 		x[2*i] = float32(a*cos) - float32(b*sin)
 		x[2*i+1] = float32(a*sin) + float32(b*cos)

@@ -25,13 +25,25 @@ func newMatrix(seed, stream uint64, rows, cols int, gain float32) matrix {
 func (m matrix) mul(out, x []float32) {
 	x = x[:m.cols]
 	for r := range out[:m.rows] {
-		row := m.w[r*m.cols : (r+1)*m.cols]
-		var sum float32
-		for c, w := range row {
-			sum += float32(w * x[c])
-		}
-		out[r] = sum
+		out[r] = inner(m.w[r*m.cols:(r+1)*m.cols], x)
 	}
+}
+
+// inner is the product of two vectors of one length, as four sums that are added at
+// the end: the order is fixed, and the sums do not wait for each other.
+func inner(a, b []float32) float32 {
+	var s0, s1, s2, s3 float32
+	for len(a) >= 4 && len(b) >= 4 {
+		s0 += float32(a[0] * b[0])
+		s1 += float32(a[1] * b[1])
+		s2 += float32(a[2] * b[2])
+		s3 += float32(a[3] * b[3])
+		a, b = a[4:], b[4:]
+	}
+	for i := range min(len(a), len(b)) {
+		s0 += float32(a[i] * b[i])
+	}
+	return (s0 + s1) + (s2 + s3)
 }
 
 // normalise writes x scaled to unit mean square into out; the two may be one.
