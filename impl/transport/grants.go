@@ -274,7 +274,7 @@ func (g *Grants) End(p Placement, done bool, digest uint64) {
 	}
 }
 
-// Landed is what has landed of one part: Done[i] and Digest[i] belong to page index Lo+i. Digest is nil without digests.
+// Landed is what has landed of one part: Done[i] and Digest[i] belong to page index Lo+i; without digests those are 0.
 type Landed struct {
 	Part   spec.Part
 	Lo     uint32
@@ -299,7 +299,8 @@ func (g *Grants) Landed(lease spec.LeaseID, parts []spec.Part) []Landed {
 		if gp == nil {
 			continue
 		}
-		d := Landed{Part: gp.part, Lo: gp.lo, Done: make([]bool, len(gp.state)), Digest: append([]uint64(nil), gp.digest...)}
+		d := Landed{Part: gp.part, Lo: gp.lo, Done: make([]bool, len(gp.state)), Digest: make([]uint64, len(gp.state))}
+		copy(d.Digest, gp.digest)
 		for i, s := range gp.state {
 			d.Done[i] = s == 2
 		}

@@ -220,6 +220,9 @@ func TestGrants_Landed_NamesWhatIsDoneWithItsDigest(t *testing.T) {
 	require.Equal(t, []bool{false, false, false}, got[0].Done)
 	require.Equal(t, []bool{false, true, false}, got[1].Done)
 	require.Equal(t, []uint64{0, 42, 0}, got[1].Digest)
+	m.Lease, m.Digests = 6, false
+	g.Allow(m)
+	require.Len(t, g.Landed(6, m.Parts)[0].Digest, 3, "parallel to Done without digests, too")
 }
 
 func TestGrants_Raised_RevokesAllAndNeverSinks(t *testing.T) {
