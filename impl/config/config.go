@@ -62,8 +62,10 @@ type Prefill struct {
 	Ranks   int    `yaml:"ranks"`   // 1 upwards
 	Split   string `yaml:"split"`   // how ranks divide the model: "heads" or "layers"
 	Control string `yaml:"control"` // address for decode's control links, of all ranks
-	Data    string `yaml:"data"`    // address for decode's data streams (tcp), of all ranks
+	Data    string `yaml:"data"`    // address for decode's data streams (tcp); rank k listens k ports behind it
 	Chunk   uint32 `yaml:"chunk_tokens"`
+	// Decodes are the names of the decode sides that may connect; empty: every one that the authority vouches for.
+	Decodes []string `yaml:"decodes,omitempty"`
 }
 
 // Decode is the decode side: all its ranks live in one process.
@@ -71,9 +73,11 @@ type Decode struct {
 	Name    string `yaml:"name"`
 	Ranks   int    `yaml:"ranks"`
 	Split   string `yaml:"split"`
-	API     string `yaml:"api"` // address of the internal HTTP API for gateways
-	Peers   []Peer `yaml:"peers"`
+	API     string `yaml:"api"` // address of the internal HTTP API for gateways; role all has none unless it is given
+	Peers   []Peer `yaml:"peers,omitempty"`
 	Workers int    `yaml:"workers"` // decode steps that run at the same time
+	// Gateways are the certificate names that may use the API; empty: every one that the authority vouches for.
+	Gateways []string `yaml:"gateways,omitempty"`
 }
 
 // Peer is one prefill side as the decode side knows it.
@@ -88,6 +92,7 @@ type Peer struct {
 type Gateway struct {
 	Listen      string `yaml:"listen"`
 	Upstream    string `yaml:"upstream"`     // base URL of the decode node's API; unused when the decode node is in this process
+	UpstreamAs  string `yaml:"upstream_as"`  // name that the decode node's certificate must be valid for; empty: the URL's host
 	KeysFile    string `yaml:"keys_file"`    // hashed API keys; none: loopback only
 	HeaderProxy string `yaml:"header_proxy"` // certificate name of the one proxy whose tenant header is believed; empty: none
 	Plain       bool   `yaml:"plain"`        // serve HTTP without TLS on an address that is not loopback

@@ -64,7 +64,9 @@ func (c *Config) defaultAddresses() {
 	set(&c.Decode.Name, "decode")
 	set(&c.Prefill.Control, inner(DefaultControl))
 	set(&c.Prefill.Data, inner(DefaultData))
-	set(&c.Decode.API, inner(DefaultAPI))
+	if c.Role != RoleAll {
+		set(&c.Decode.API, DefaultAPI)
+	}
 	set(&c.Gateway.Listen, DefaultGateway)
 	set(&c.Gateway.Upstream, "http://"+DefaultAPI)
 	port := map[Role]int{RolePrefill: 1, RoleDecode: 2, RoleGateway: 3}[c.Role] + DefaultOperator

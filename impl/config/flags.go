@@ -19,13 +19,13 @@ type option struct {
 func options() []option {
 	return []option{
 		text("role", "what to run: all, prefill or decode", func(c *Config) *string { return (*string)(&c.Role) }),
-		text("prefill-name", "stable name of the prefill side", func(c *Config) *string { return &c.Prefill.Name }),
+		text("prefill-name", "stable name of the prefill side; no two in a deployment", func(c *Config) *string { return &c.Prefill.Name }),
 		whole("prefill-ranks", "ranks of the prefill side", func(c *Config) *int { return &c.Prefill.Ranks }),
 		text("prefill-split", "how prefill ranks divide the model: heads or layers", func(c *Config) *string { return &c.Prefill.Split }),
 		text("control", "prefill: address for control links", func(c *Config) *string { return &c.Prefill.Control }),
 		text("data", "prefill: address for data streams", func(c *Config) *string { return &c.Prefill.Data }),
 		tokens("chunk-tokens", "prefill: tokens computed at a time", func(c *Config) *uint32 { return &c.Prefill.Chunk }),
-		text("decode-name", "stable name of the decode side", func(c *Config) *string { return &c.Decode.Name }),
+		text("decode-name", "stable name of the decode side; no two in a deployment", func(c *Config) *string { return &c.Decode.Name }),
 		whole("decode-ranks", "ranks of the decode side", func(c *Config) *int { return &c.Decode.Ranks }),
 		text("decode-split", "how decode ranks divide the model: heads or layers", func(c *Config) *string { return &c.Decode.Split }),
 		text("api", "decode: address of the internal API for gateways", func(c *Config) *string { return &c.Decode.API }),
@@ -33,6 +33,7 @@ func options() []option {
 		whole("workers", "decode: steps that run at the same time", func(c *Config) *int { return &c.Decode.Workers }),
 		text("gateway", "gateway: address of the OpenAI HTTP API", func(c *Config) *string { return &c.Gateway.Listen }),
 		text("upstream", "gateway: URL of the decode node's API", func(c *Config) *string { return &c.Gateway.Upstream }),
+		text("upstream-as", "gateway: name that the decode node's certificate must have", func(c *Config) *string { return &c.Gateway.UpstreamAs }),
 		text("keys-file", "gateway: file of hashed API keys", func(c *Config) *string { return &c.Gateway.KeysFile }),
 		text("header-proxy", "gateway: certificate name of the proxy whose tenant header is believed", func(c *Config) *string { return &c.Gateway.HeaderProxy }),
 		toggle("gateway-plain", "gateway: no TLS, also where not on loopback", func(c *Config) *bool { return &c.Gateway.Plain }),

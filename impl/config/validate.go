@@ -23,7 +23,9 @@ func (c Config) Validate() error {
 	}
 	if c.RunsDecode() {
 		p.side("decode", c.Decode.Name, c.Decode.Ranks, c.Decode.Split)
-		p.address("decode.api", c.Decode.API)
+		if c.Decode.API != "" || c.Role == RoleDecode {
+			p.address("decode.api", c.Decode.API)
+		}
 		p.between("decode.workers", int64(c.Decode.Workers), 1, 1024)
 		c.validatePeers(p)
 	}
@@ -119,6 +121,9 @@ func (c Config) validateTLS(p *problems) {
 	t := c.TLS
 	if t.Enabled() && (t.Cert == "" || t.Key == "" || t.CA == "") {
 		p.add("tls.cert, tls.key and tls.ca go together: all three or none")
+	}
+	if (c.RunsPrefill() && len(c.Prefill.Decodes) > 0 || c.RunsDecode() && len(c.Decode.Gateways) > 0) && !t.Enabled() {
+		p.add("prefill.decodes and decode.gateways name certificates: set tls.cert, tls.key and tls.ca")
 	}
 	if c.Gateway.HeaderProxy != "" && c.RunsGateway() && !t.Enabled() {
 		p.add("gateway.header_proxy believes a certificate: set tls.cert, tls.key and tls.ca")

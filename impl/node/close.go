@@ -112,6 +112,8 @@ func (p *prefillSide) close() error {
 // close is as for prefill.
 func (d *decodeSide) close() error {
 	errs := []error{closeListener(d.api)}
+	d.stopStart()
+	d.startedOnce.Wait()
 	running := d.ready.Swap(false)
 	if running {
 		d.quiet()

@@ -37,7 +37,7 @@ type decodeSide struct {
 	sides    [][]core.PeerID
 	requests map[core.RequestID]*request
 
-	api    net.Listener
+	api    net.Listener    // nil without an API
 	ctx    context.Context // of dialers and the model; ends at close
 	cancel context.CancelFunc
 	step   *pool
@@ -46,7 +46,12 @@ type decodeSide struct {
 	nextID atomic.Uint64
 	ready  atomic.Bool // machines exist and run
 	drain  atomic.Bool
+	halted atomic.Bool // a machine stopped: nothing is served any more
 	wg     sync.WaitGroup
+
+	starting    context.Context // of start's goroutine
+	stopStart   context.CancelFunc
+	startedOnce sync.WaitGroup
 }
 
 // peerAddr is one configured prefill rank.
@@ -76,11 +81,16 @@ type decodeRank struct {
 // newDecodeSide binds the API's address. start learns the peers, makes the machines and lets them run.
 func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
 	d := &decodeSide{
-		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds, fail: fail,
+		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds,
 		requests: map[core.RequestID]*request{}, step: newPool(cfg.Decode.Workers), work: newPool(2),
 	}
-	d.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "decode") })
+	d.fail = func(s core.Stop, who string) {
+		d.halt()
+		fail(s, who)
+	}
+	d.loop = newLoop(epoch, t, func(err error) { d.fail(core.Stop{Broken: err.Error()}, "decode") })
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.starting, d.stopStart = context.WithCancel(d.ctx)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -102,21 +112,24 @@ func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trac
 			return nil, err
 		}
 	}
-	d.api, err = listen("decode.api", cfg.Decode.API)
+	if cfg.Decode.API != "" {
+		d.api, err = listen("decode.api", cfg.Decode.API)
+	}
 	return d, err
 }
 
 // start lets the side run: it learns how many ranks each prefill side has (which may take until they are up), makes the
 // machines, and dials. Until then requests are answered with peer_lost.
 func (d *decodeSide) start(peers []config.Peer) {
-	d.wg.Go(func() {
-		if err := d.learn(peers); err != nil {
-			if d.ctx.Err() == nil {
-				d.fatal(err)
-			}
+	d.startedOnce.Go(func() {
+		err := d.learn(peers)
+		if err == nil {
+			err = d.makeMachines()
+		}
+		if d.starting.Err() != nil {
 			return
 		}
-		if err := d.makeMachines(); err != nil {
+		if err != nil {
 			d.fatal(err)
 			return
 		}
@@ -160,7 +173,7 @@ func (d *decodeSide) learn(peers []config.Peer) error {
 func (d *decodeSide) askRanks(p config.Peer) (int, error) {
 	wait := newBackoff(d.cfg.Timeouts.Repeat, 5*time.Second)
 	for n := 0; ; n++ {
-		c, ranks, err := dialControl(d.ctx, p.Addresses[0], p.Name, 0, d.creds, d.cfg.Timeouts.Liveness, 16)
+		c, ranks, err := dialControl(d.starting, p.Addresses[0], p.Name, 0, d.creds, d.cfg.Timeouts.Liveness, 16)
 		if err == nil {
 			c.abort()
 			if ranks > spec.MaxRanks {
@@ -171,13 +184,21 @@ func (d *decodeSide) askRanks(p config.Peer) (int, error) {
 		if n%8 == 0 {
 			d.log.Info("waiting for the prefill side", "address", p.Addresses[0], "err", err)
 		}
-		if !wait.sleep(d.ctx) {
-			return 0, d.ctx.Err()
+		if !wait.sleep(d.starting) {
+			return 0, d.starting.Err()
 		}
 	}
 }
 
 func (d *decodeSide) makeMachines() error {
+	if err := d.makeRanks(); err != nil {
+		return err
+	}
+	return d.makeLeader()
+}
+
+// makeRanks makes the machine of each rank; peers are known.
+func (d *decodeSide) makeRanks() error {
 	pull := d.cfg.Transport.Kind == "shm"
 	var peers []core.PeerConfig
 	for _, p := range d.peers {
@@ -202,6 +223,11 @@ func (d *decodeSide) makeMachines() error {
 		r.m, r.host = m, &host{name: fmt.Sprintf("decode/%d", k), m: m, act: r.act}
 		d.hosts = append(d.hosts, r.host)
 	}
+	return nil
+}
+
+func (d *decodeSide) makeLeader() error {
+	t := d.cfg.Timeouts
 	leader, err := core.NewDecodeLeader(core.DecodeLeaderConfig{
 		Identity: d.identity(0), SideLayouts: d.layouts, Revision: revision(d.cfg, d.model), Vocabulary: uint32(d.model.Geometry().Vocab),
 		Window: d.cfg.Sizes.Window, Prefill: d.sides, MaxQueue: d.cfg.Bounds.Queue, MaxActive: d.cfg.Bounds.Running,

@@ -72,16 +72,16 @@ func (n *Node) Close() error {
 	if n.gate != nil {
 		n.gate.Drain()
 	}
-	for _, s := range n.servers {
-		if err := s.Shutdown(ctx); err != nil {
-			_ = s.Close() // handlers that wait for a client; their contexts end
-		}
-	}
-	if n.decode != nil {
+	if n.decode != nil { // its end gives every request that runs its error, which the servers below still hand out
 		errs = append(errs, n.decode.close())
 	}
 	if n.prefill != nil {
 		errs = append(errs, n.prefill.close())
+	}
+	for _, s := range n.servers {
+		if err := s.Shutdown(ctx); err != nil {
+			_ = s.Close() // handlers that wait for a client; their contexts end
+		}
 	}
 	errs = append(errs, closeListener(n.gateLn), closeListener(n.operatorLn))
 	if n.client != nil {

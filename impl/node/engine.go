@@ -60,6 +60,9 @@ func (d *decodeSide) answer(a core.Answer) {
 // Generate implements api.Service: it submits one request and reports its progress. It never answers success on its own: a done
 // is the leader's verdict.
 func (d *decodeSide) Generate(ctx context.Context, req *api.Request, sink api.Sink) (api.Done, error) {
+	if d.halted.Load() {
+		return api.Done{}, errHalted()
+	}
 	if !d.ready.Load() {
 		return api.Done{}, withCause(api.Errorf(api.PeerLost, "the prefill side has not been reached yet"), spec.CausePeerLost)
 	}
@@ -70,6 +73,12 @@ func (d *decodeSide) Generate(ctx context.Context, req *api.Request, sink api.Si
 	q := &request{wake: make(chan struct{}, 1)}
 	submit := d.submission(id, req)
 	if !d.box.put(func() {
+		if d.halted.Load() {
+			q.update(func() {
+				q.answer = &core.Answer{Req: id, Cause: spec.CauseInvariant, Detail: "the node stopped itself"}
+			})
+			return
+		}
 		d.requests[id] = q
 		d.deliver(d.lead, submit)
 	}) {
@@ -85,6 +94,22 @@ func (d *decodeSide) Generate(ctx context.Context, req *api.Request, sink api.Si
 		})
 	}
 	return done, err
+}
+
+// halt ends all requests: a machine of this process has stopped, and nothing that it says is believed any more. Loop only, or
+// before the loop runs.
+func (d *decodeSide) halt() {
+	d.halted.Store(true)
+	for id, q := range d.requests {
+		delete(d.requests, id)
+		q.update(func() {
+			q.answer = &core.Answer{Req: id, Cause: spec.CauseInvariant, Detail: "the node stopped itself"}
+		})
+	}
+}
+
+func errHalted() error {
+	return withCause(api.Errorf(api.Internal, "the node stopped itself"), spec.CauseInvariant)
 }
 
 func (q *request) over() bool {

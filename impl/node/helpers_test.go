@@ -40,7 +40,7 @@ func testLog(t *testing.T) *slog.Logger {
 func small(t *testing.T, role config.Role, change func(*config.Config)) config.Config {
 	var c config.Config
 	c.Role = role
-	c.Prefill.Control, c.Prefill.Data, c.Decode.API = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
+	c.Prefill.Control, c.Prefill.Data, c.Decode.API = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0" // role all has an API here, too
 	c.Gateway.Listen, c.Operator.Listen = "127.0.0.1:0", "127.0.0.1:0"
 	c.Sizes.Window, c.Sizes.Pool, c.Sizes.Page, c.Sizes.AuxSlots = 256, 1024, 8, 64
 	c.Model.Heads, c.Model.HeadDim, c.Model.Layers = 4, 8, 2

@@ -127,7 +127,7 @@ func (n *Node) makeGateway() (err error) {
 	} else {
 		cc := api.ClientConfig{BaseURL: c.Gateway.Upstream}
 		if n.creds != nil {
-			cc.TLS = n.creds.client("")
+			cc.TLS = n.creds.longClient(c.Gateway.UpstreamAs)
 		}
 		if n.client, err = api.NewClient(cc); err != nil {
 			return fmt.Errorf("%w: gateway.upstream: %w", config.ErrConfig, err)
@@ -156,11 +156,9 @@ func (n *Node) run() error {
 			peers = []config.Peer{{Name: n.cfg.Prefill.Name, Addresses: []string{n.prefill.control.Addr().String()}, Ranks: n.cfg.Prefill.Ranks}}
 		}
 		n.decode.start(peers)
-		h, err := api.NewHandler(api.HandlerConfig{Service: n.decode, MaxPromptTokens: maxPrompt(n.cfg)})
-		if err != nil {
+		if err := n.serveAPI(); err != nil {
 			return err
 		}
-		n.serve("decode.api", n.decode.api, h)
 	}
 	h, err := n.operator()
 	if err != nil {
@@ -174,6 +172,28 @@ func (n *Node) run() error {
 			}
 		})
 	}
+	return nil
+}
+
+// serveAPI lets gateways in other processes speak to the decode leader.
+func (n *Node) serveAPI() error {
+	if n.decode.api == nil {
+		return nil
+	}
+	hc := api.HandlerConfig{Service: n.decode, MaxPromptTokens: maxPrompt(n.cfg)}
+	if names := n.cfg.Decode.Gateways; len(names) > 0 {
+		hc.Authorize = func(r *http.Request) error {
+			if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+				return ErrIdentity
+			}
+			return anyName(r.TLS.PeerCertificates[0], names)
+		}
+	}
+	h, err := api.NewHandler(hc)
+	if err != nil {
+		return err
+	}
+	n.serve("decode.api", n.decode.api, h)
 	return nil
 }
 
@@ -273,7 +293,7 @@ func (n *Node) Addresses() (a Addresses) {
 	if n.gateLn != nil {
 		a.Gateway = n.gateLn.Addr().String()
 	}
-	if n.decode != nil {
+	if n.decode != nil && n.decode.api != nil {
 		a.API = n.decode.api.Addr().String()
 	}
 	if n.prefill != nil {

@@ -70,12 +70,7 @@ type prefillRank struct {
 
 // newPrefillSide binds the addresses and makes the machines; start lets them run.
 func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *prefillSide, err error) {
-	p := &prefillSide{
-		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{},
-		compute: newPool(1), work: newPool(2),
-	}
-	p.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "prefill") })
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p := emptyPrefillSide(cfg, log, epoch, t, m, creds, fail)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
@@ -94,11 +89,30 @@ func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tra
 	return p, err
 }
 
+// emptyPrefillSide has workers and a loop that does not run yet, no layouts and no ranks.
+func emptyPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *prefillSide {
+	p := &prefillSide{
+		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{},
+		compute: newPool(1), work: newPool(2),
+	}
+	p.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "prefill") })
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
 func (p *prefillSide) makeMachines() error {
 	side, err := newIncarnations(len(p.layouts))
 	if err != nil {
 		return err
 	}
+	if err := p.makeRanks(side); err != nil {
+		return err
+	}
+	return p.makeLeader(side)
+}
+
+// makeRanks makes each rank of the side with its memory, data listener and machine; layouts are set.
+func (p *prefillSide) makeRanks(side []spec.Incarnation) (err error) {
 	for k := range p.layouts {
 		r := &prefillRank{side: p, rank: spec.Rank(k), inc: side[k], conns: map[core.ConnID]*conn{}, links: map[core.PeerID]*sourceLink{}}
 		p.ranks = append(p.ranks, r)
@@ -117,6 +131,10 @@ func (p *prefillSide) makeMachines() error {
 		r.host = &host{name: fmt.Sprintf("prefill/%d", k), m: r.m, act: r.act}
 		p.hosts = append(p.hosts, r.host)
 	}
+	return nil
+}
+
+func (p *prefillSide) makeLeader(side []spec.Incarnation) (err error) {
 	if p.leader, err = core.NewPrefillLeader(core.PrefillLeaderConfig{
 		Identity: p.identity(0, side), SideLayouts: p.layouts, Revision: revision(p.cfg, p.model), Vocabulary: uint32(p.model.Geometry().Vocab),
 		Window: p.cfg.Sizes.Window, ChunkTokens: p.cfg.Prefill.Chunk, LinkBound: core.Duration(2 * p.cfg.Timeouts.Liveness),
@@ -250,7 +268,11 @@ func (in *incoming) onLoop(env spec.Envelope) {
 		in.conn.abort()
 		return
 	}
-	if err := vouches(in.conn.leaf, m.Identity.Name); err != nil {
+	err := vouches(in.conn.leaf, m.Identity.Name)
+	if allowed := in.side.cfg.Prefill.Decodes; err == nil && len(allowed) > 0 {
+		err = anyName(in.conn.leaf, allowed)
+	}
+	if err != nil {
 		in.side.metrics.refused("prefill", "identity", env.Body.Kind().String())
 		in.side.log.Warn("control connection refused", "from", in.conn.nc.RemoteAddr(), "err", err)
 		in.conn.abort()

@@ -61,7 +61,10 @@ func (p *prefillSide) status() *PrefillStatus {
 
 // status asks the loop; empty until the prefill side was reached.
 func (d *decodeSide) status() *DecodeStatus {
-	s := &DecodeStatus{Name: d.cfg.Decode.Name, API: d.api.Addr().String()}
+	s := &DecodeStatus{Name: d.cfg.Decode.Name}
+	if d.api != nil {
+		s.API = d.api.Addr().String()
+	}
 	if !d.ready.Load() {
 		return s
 	}
