@@ -42,10 +42,18 @@ func raw(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uin
 func score(q []float32, b []byte) float32 {
 	b = b[:4*len(q)]
 	var s0, s1 float32
-	i := 0
-	for ; i+2 <= len(q); i += 2 { // the head dim is even
-		s0 += float32(q[i] * raw(b[4*i:]))
-		s1 += float32(q[i+1] * raw(b[4*i+4:]))
+	x, v := q, b
+	for len(x) >= 4 && len(v) >= 16 { // constant indices: no bounds checks
+		s0 += float32(x[0] * raw(v[0:4]))
+		s1 += float32(x[1] * raw(v[4:8]))
+		s0 += float32(x[2] * raw(v[8:12]))
+		s1 += float32(x[3] * raw(v[12:16]))
+		x, v = x[4:], v[16:]
+	}
+	for len(x) >= 2 && len(v) >= 8 { // the head dim is even
+		s0 += float32(x[0] * raw(v[0:4]))
+		s1 += float32(x[1] * raw(v[4:8]))
+		x, v = x[2:], v[8:]
 	}
 	if sum := s0 + s1; sum <= sane && sum >= -sane {
 		return sum
@@ -114,16 +122,24 @@ func (s *scratch) weigh(out []float32, layer, head int, weights []float32, caref
 			return err
 		}
 		for ; len(b) > 0; b = b[4*len(out):] {
-			w, v := weights[pos], b[:4*len(out)]
-			for i := range out {
-				x := raw(v[4*i:])
-				if careful {
-					x = load(v[4*i:])
-				}
-				out[i] += float32(w * x)
-			}
+			accumulate(out, b[:4*len(out)], weights[pos], careful)
 			pos++
 		}
 	}
 	return nil
+}
+
+// accumulate adds w times the V in v to out.
+func accumulate(out []float32, v []byte, w float32, careful bool) {
+	if careful {
+		for i := range out {
+			out[i] += float32(w * load(v[4*i:]))
+		}
+		return
+	}
+	for len(out) >= 2 && len(v) >= 8 { // the head dim is even
+		out[0] += float32(w * raw(v[0:4]))
+		out[1] += float32(w * raw(v[4:8]))
+		out, v = out[2:], v[8:]
+	}
 }
