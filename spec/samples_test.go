@@ -58,7 +58,7 @@ func sampleBodies() []Message {
 		Ask{sampleName, sampleSource, "req-1", "tenant-x", "salt", "adapter", []int32{1, 0, 255, -1}, 5e9, Sampling{0.7, 0.95, 42, 5}, []Incarnation{sampleDecode}},
 		Asked{sampleName, 40},
 		AskFailed{sampleName, CauseTooLong, "prompt of 681281 tokens", 681280},
-		Drop{sampleSource, CauseTooLong},
+		Drop{sampleSource, TransferID{}, CauseTooLong},
 		Grant{sampleName, 8, Domain{5, 15: 6}, 40, pages, sampleParts(), true},
 		Offer{sampleName, 8, 21, sampleDone()[0]},
 		Complete{sampleName, 8, 6, 40, RequestDigest{3, 31: 4}, sampleDone(), channels, 21},

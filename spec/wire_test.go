@@ -201,7 +201,8 @@ func TestEnvelope_Refused_NamesField(t *testing.T) {
 		"ask_failed.cause":         AskFailed{Transfer: sampleName, Cause: "because"},
 		"abort.cause":              Abort{Transfer: sampleName, Lease: 1},
 		"refused.refusal":          Refused{About: KindGrant},
-		"drop.source.counter":      Drop{Cause: CauseTooLong},
+		"drop.source":              Drop{Cause: CauseTooLong},
+		"drop.transfer":            Drop{Transfer: TransferID{Counter: 1}, Cause: CauseTooLong},
 	} {
 		b, err := AppendEnvelope([]byte("x"), sampleEnvelope(m))
 		var f *FieldError

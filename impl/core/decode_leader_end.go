@@ -75,6 +75,9 @@ func (l *DecodeLeader) endTransfer(x *dxfer) {
 		l.taking = nil
 	}
 	x.state = xEnding
+	if was <= xFilling && !x.refused {
+		l.do(SendLeader{Peer: x.side.peers[0], Body: spec.Drop{Transfer: x.id, Cause: x.cause}})
+	}
 	for k, held := range x.held {
 		switch {
 		case !held:

@@ -77,6 +77,7 @@ type dxfer struct {
 	askWait  Duration
 	askDue   Time
 	askSince Time
+	refused  bool // prefill's leader has ended it
 
 	retry    bool // the request is to be tried again when this is freed
 	preempt  bool // the request comes back as a new transfer when this is freed

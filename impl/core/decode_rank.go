@@ -34,6 +34,7 @@ type DecodeRank struct {
 	clock      timers
 	touched    []*dlease // leases that this step changed, to be asserted
 
+	within      bool // a Fence or Take revokes leases by itself: it is no Abort of the specification
 	ending      bool // takes nothing new
 	fenceFailed bool
 	stopped     bool

@@ -8,14 +8,12 @@ import (
 )
 
 // fence gives a link up: its epoch rises, its connection ends, every transfer of which it still owes a part fails. Pages come
-// back when the fence is back. Fencing a link twice is two fences.
+// back when the fence is back. Fencing a link twice is two fences. A connect starts with one.
 func (r *DecodeRank) fence(k *dlink, why string) {
 	r.did("Fence", nil, k, fmt.Sprintf("epoch %d: %s", k.epoch, why))
-	r.raise(k, why)
-}
-
-// raise starts a fence of everything up to the link's epoch. Connect and fence share it.
-func (r *DecodeRank) raise(k *dlink, why string) {
+	within := r.within
+	r.within = true
+	defer func() { r.within = within }()
 	old := k.epoch
 	k.epoch++
 	r.fences++
@@ -96,9 +94,10 @@ func (r *DecodeRank) endHold(h *dhold, how string) {
 // finding is a set of pages whose tags or bytes were found wrong. It ends by a fence, begun after the finding, of each link that was
 // granted the pages.
 type finding struct {
-	lease spec.LeaseID
-	pages []compPage
-	waits []findingWait
+	lease    spec.LeaseID
+	transfer spec.TransferID
+	pages    []compPage
+	waits    []findingWait
 }
 
 type compPage struct {
@@ -124,7 +123,7 @@ func (f *finding) begun(k *dlink, old spec.Epoch) {
 // quarantine takes the pages of bad parts out of use. Links that were granted them are fenced: at once if they are down or owe
 // nothing, else when they next owe nothing or the wait is over, so that bystanders may end well. No new grant goes out meanwhile.
 func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
-	f := &finding{lease: l.id}
+	f := &finding{lease: l.id, transfer: l.transfer}
 	for _, b := range bad {
 		if b.Component >= spec.ComponentCount || uint64(b.Index) >= uint64(len(l.pages[b.Component])) {
 			continue
@@ -144,6 +143,7 @@ func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
 	if len(f.pages) == 0 {
 		return
 	}
+	l.bad = true
 	for _, h := range l.holds {
 		f.waits = append(f.waits, findingWait{link: h.link})
 	}
@@ -192,7 +192,7 @@ func (r *DecodeRank) settleFindings(k *dlink, old spec.Epoch) {
 				return
 			}
 		}
-		r.did("QuarantineEnd", nil, k, fmt.Sprintf("%d pages of lease %d", len(f.pages), f.lease))
+		r.do(Did{Name: "QuarantineEnd", Transfer: f.transfer, Lease: f.lease, Detail: fmt.Sprintf("%d pages", len(f.pages))})
 		r.freed()
 	}
 	clear(r.findings[len(keep):])

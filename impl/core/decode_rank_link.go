@@ -18,12 +18,11 @@ func (r *DecodeRank) dialed(e Dialed) {
 		r.do(CloseConn{Conn: e.Conn})
 		return
 	}
-	r.raise(k, "connect")
+	r.fence(k, "connect")
 	r.lastConn++
 	k.state, k.conn, k.nonce, k.accepted = dlinkConnecting, e.Conn, e.Nonce, nil
 	k.bound = r.now + Time(r.cfg.ConnectBound)
 	r.clock.set(k.bound, timeLink, r.indexOf(k), 0)
-	r.did("Connect", nil, k, fmt.Sprintf("epoch %d", k.epoch))
 	r.do(Send{Peer: e.Peer, Conn: e.Conn, Env: spec.Envelope{Header: spec.Header{From: r.own, Epoch: k.epoch, Mark: r.mark(k)}, Body: spec.Connect{
 		Version: spec.Version, Capabilities: slices.Clone(r.cfg.Capabilities), Nonce: e.Nonce, Counter: r.lastConn, Epoch: k.epoch,
 		Identity: r.cfg.Identity, Layouts: slices.Clone(r.cfg.Layouts), Window: r.cfg.Window, Digests: r.cfg.Digests, Pull: k.cfg.Pull}}})
@@ -139,6 +138,7 @@ func (r *DecodeRank) dataUp(e DataUp) {
 	k.opened++
 	k.pinged = r.now
 	r.clock.set(r.now+Time(min(r.cfg.Heartbeat, r.cfg.Liveness)), timeLink, r.indexOf(k), 0)
+	r.did("Connect", nil, k, fmt.Sprintf("%s in epoch %d", k.inc, k.epoch))
 	r.tell(PeerUp{Peer: e.Peer, Identity: k.ident, Layouts: k.layouts, Window: r.cfg.Window, Pull: k.cfg.Pull})
 	r.freed()
 }

@@ -28,7 +28,6 @@ func (r *DecodeRank) partsIn(l *dlease) {
 			v.Links = append(v.Links, LinkParts{Peer: h.link.cfg.ID, Parts: h.parts})
 		}
 	}
-	r.did("Verify", l, nil, "")
 	r.do(v)
 }
 
@@ -104,6 +103,7 @@ func (r *DecodeRank) makeReady(l *dlease) {
 			r.do(Revoke{Peer: h.link.cfg.ID, Lease: l.id})
 		}
 	}
+	r.did("Verify", l, nil, "")
 	r.move(l, dleaseReady)
 	r.did("Ready", l, nil, "")
 	r.tell(LeaseReady{Transfer: l.transfer})

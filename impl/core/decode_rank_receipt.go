@@ -152,7 +152,10 @@ func (r *DecodeRank) tryTake(h *dhold) {
 // failQuiet fails the lease of a hold whose receipt is being taken: this link needs no Abort any more, the others do.
 func (r *DecodeRank) failQuiet(h *dhold, cause spec.Cause, detail string) {
 	h.answered = true
+	within := r.within
+	r.within = true
 	r.fail(h.lease, cause, detail, true)
+	r.within = within
 }
 
 // strike compares a Complete with decode's own list and its own request, and strikes the parts off. "" means that all is as it

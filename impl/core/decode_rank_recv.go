@@ -143,7 +143,7 @@ func (r *DecodeRank) onRefused(k *dlink, env spec.Envelope, m spec.Refused) {
 	h.since = r.now
 	if m.About == spec.KindGrant && l.state == dleaseFilling {
 		switch m.Refusal {
-		case spec.RefuseDuplicate, spec.RefuseUnknownTransfer:
+		case spec.RefuseDuplicate, spec.RefuseUnknownTransfer, spec.RefuseFull: // present state, or not now: it is repeated
 		default:
 			r.fail(l, spec.CauseProtocol, "the peer refuses the grant: "+string(m.Refusal)+" "+m.Detail, true)
 		}

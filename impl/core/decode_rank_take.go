@@ -132,7 +132,7 @@ func (r *DecodeRank) goOn(m Go) {
 		k.holds++
 	}
 	r.move(l, dleaseFilling)
-	r.taken = nil
+	r.taken, l.granted = nil, true
 	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV]), len(l.holds)))
 	for _, h := range l.holds {
 		g := r.grantOf(h)
@@ -227,7 +227,7 @@ func (r *DecodeRank) fail(l *dlease, cause spec.Cause, detail string, tell bool)
 		r.broken(17, "revoke of lease %d: %v", l.id, err)
 		return
 	}
-	if was == dleaseFilling || was == dleaseVerifying {
+	if (was == dleaseFilling || was == dleaseVerifying) && !r.within && !l.bad {
 		r.did("Abort", l, nil, string(cause))
 	}
 	for _, h := range l.holds {
@@ -266,7 +266,9 @@ func (r *DecodeRank) ledgerEnd(l *dlease, h pages.Hold) {
 	if !e.Over {
 		return
 	}
-	r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))
+	if l.granted && !l.bad { // pages that were never granted were never the specification's; bad ones end by QuarantineEnd
+		r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))
+	}
 	r.states[l.state]--
 	delete(r.leases, l.id)
 	delete(r.byTransfer, l.transfer)

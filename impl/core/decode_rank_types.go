@@ -76,6 +76,8 @@ type dlease struct {
 	verify   bool // a Verify is running
 	read     bool // a read is running
 	told     bool // the leader knows that it failed
+	granted  bool // its grants were sent
+	bad      bool // pages of it went into quarantine
 	cause    spec.Cause
 	appended uint32 // lowest position that decode wrote, +1; 0: none. Pages from there are out of digest checks
 }

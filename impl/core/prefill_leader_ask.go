@@ -215,10 +215,16 @@ func (l *PrefillLeader) bind(p PeerID, a spec.Ask, domain spec.Domain, fail func
 	l.answerAsked(j)
 }
 
-// recvDrop ends a half that nobody will ask for. A bound one is its transfer's.
+// recvDrop ends what decode has given up: a half that nobody will ask for, or the transfer that it names. A
+// bound half is its transfer's, and only the leader that named a transfer can drop it.
 func (l *PrefillLeader) recvDrop(p PeerID, d spec.Drop) {
 	j := l.jobs[spec.TransferID{Leader: d.Source.Leader, Counter: d.Source.Counter}]
-	if j == nil || !j.half || j.bound {
+	ok := j != nil && j.half && !j.bound
+	if d.Transfer != (spec.TransferID{}) {
+		j = l.bound[d.Transfer]
+		ok = j != nil && j.peer == p
+	}
+	if !ok {
 		l.do(Count{Refusal: spec.RefuseUnknownTransfer, About: spec.KindDrop, Peer: p})
 		return
 	}
