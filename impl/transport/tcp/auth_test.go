@@ -239,3 +239,23 @@ func TestOptions_OutOfBounds_AreRefused(t *testing.T) {
 	_, err := Dial(context.Background(), ln.Addr(), linkInfo(1), transport.NewGrants(memoryOf(t)), newTargetSink(), Options{Congestion: "no such control"})
 	require.ErrorIs(t, err, ErrOptions)
 }
+
+// FuzzHello takes any bytes: what is accepted is exactly what a dialer writes.
+func FuzzHello(f *testing.F) {
+	var b [helloBytes]byte
+	hello{stream: 1, streams: 2, prefill: spec.Incarnation{1}, decode: spec.Incarnation{2}, epoch: 9, nonce: [32]byte{7}}.put(b[:])
+	f.Add(b[:])
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if len(in) < helloBytes {
+			return
+		}
+		h, err := parseHello(in)
+		if err != nil {
+			return
+		}
+		h.put(b[:])
+		require.Equal(t, in[:helloBytes], b[:])
+		require.Less(t, h.stream, h.streams)
+		require.LessOrEqual(t, h.streams, MaxStreams)
+	})
+}
