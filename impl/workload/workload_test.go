@@ -224,7 +224,7 @@ func TestGenerate_Ends_WithStopOrLength(t *testing.T) {
 	require.Equal(t, FinishStop, cut.Finish)
 	require.Equal(t, r.Tokens[:3], cut.Tokens)
 
-	stops, quick := 0, models(t, 8)[KindRolling] // both kinds weigh the end alike
+	stops, quick := 0, models(t, 8)[KindRolling] // the bias of EOS is shared
 	for i := range 200 {
 		r, err := Generate(t.Context(), quick, Encode(fmt.Sprint("prompt ", i)), Options{MaxTokens: 24})
 		require.NoError(t, err)
