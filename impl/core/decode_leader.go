@@ -34,6 +34,7 @@ type DecodeLeader struct {
 	counter  uint64   // of transfers
 	arrivals uint64
 	downAt   Time // when the last whole prefill side broke, or the start
+	peerAt   Time // when the wait for prefill sides is looked at next; 0: not planned
 	clock    timers
 
 	draining bool
@@ -187,7 +188,10 @@ func (l *DecodeLeader) runTimers() {
 		case timeDeadline:
 			l.deadline(RequestID(t.a), t.at)
 		case timePeer:
-			l.sweepPeers()
+			if t.at == l.peerAt {
+				l.peerAt = 0
+				l.sweepPeers()
+			}
 		case timeAsk:
 			l.askTime(l.xfers[t.a], t.at)
 		case timeGrace:

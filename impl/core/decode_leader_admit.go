@@ -28,7 +28,7 @@ func (l *DecodeLeader) submit(s Submit) {
 		l.clock.set(q.deadline, timeDeadline, uint64(q.id), 0)
 	}
 	if l.pick(q) == nil {
-		l.clock.set(l.now+Time(l.cfg.PeerBound), timePeer, 0, 0)
+		l.peerWait(l.now + Time(l.cfg.PeerBound))
 		l.refuseAtOnce(q)
 	}
 }

@@ -126,7 +126,7 @@ func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 			q.cause, q.detail = x.cause, x.detail
 		}
 	}
-	q.x, q.since = nil, l.now
+	q.x, q.since, q.sub.Source = nil, l.now, spec.SourceName{} // a half is bound once
 	at, _ := slices.BinarySearchFunc(l.again, q, func(a, b *drequest) int {
 		if a.arrival < b.arrival {
 			return -1
@@ -134,7 +134,7 @@ func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 		return 1
 	})
 	l.again = slices.Insert(l.again, at, q)
-	l.clock.set(l.now+Time(l.cfg.PeerBound), timePeer, 0, 0)
+	l.peerWait(l.now + Time(l.cfg.PeerBound))
 }
 
 // answerFailed answers with the first cause: the request's first failed transfer's, if that one is original or this one is not.

@@ -65,7 +65,7 @@ func (l *DecodeLeader) peerDown(rank spec.Rank, m PeerDown) {
 	p.check()
 	if was && !p.whole {
 		l.downAt = l.now
-		l.clock.set(l.now+Time(l.cfg.PeerBound), timePeer, 0, 0)
+		l.peerWait(l.now + Time(l.cfg.PeerBound))
 	}
 }
 
@@ -147,6 +147,14 @@ func (l *DecodeLeader) pick(q *drequest) (best *pside) {
 	return best
 }
 
+// peerWait plans a sweep; the earliest one stands.
+func (l *DecodeLeader) peerWait(at Time) {
+	if l.peerAt == 0 || at < l.peerAt {
+		l.peerAt = at
+		l.clock.set(at, timePeer, 0, 0)
+	}
+}
+
 // sweepPeers fails what has waited too long for a prefill side, and what no side turned out to be able to hold.
 func (l *DecodeLeader) sweepPeers() {
 	for _, q := range l.allQueued() {
@@ -162,7 +170,7 @@ func (l *DecodeLeader) sweepPeers() {
 		if l.now >= until {
 			l.failQueued(q, spec.CausePeerLost, "no prefill side is connected")
 		} else {
-			l.clock.set(until, timePeer, 0, 0)
+			l.peerWait(until)
 		}
 	}
 }

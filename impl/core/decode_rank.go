@@ -72,8 +72,8 @@ func NewDecodeRank(cfg DecodeRankConfig) (*DecodeRank, error) {
 			return nil, fmt.Errorf("%w: the reserved pages are not there", ErrConfig)
 		}
 	}
-	for _, p := range cfg.Peers {
-		r.links = append(r.links, &dlink{cfg: p})
+	for i, p := range cfg.Peers {
+		r.links = append(r.links, &dlink{cfg: p, index: uint64(i)})
 	}
 	return r, nil
 }
@@ -270,15 +270,6 @@ func (r *DecodeRank) link(p PeerID) *dlink {
 		return r.links[lo]
 	}
 	return nil
-}
-
-func (r *DecodeRank) indexOf(k *dlink) uint64 {
-	for i := range r.links {
-		if r.links[i] == k {
-			return uint64(i)
-		}
-	}
-	return 0
 }
 
 // Status is a snapshot for people.

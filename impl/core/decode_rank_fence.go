@@ -162,7 +162,7 @@ func (r *DecodeRank) wantFence(k *dlink) {
 		r.fence(k, "quarantine")
 	case k.wants == 0:
 		k.wants = r.now + Time(r.cfg.QuarantineWait)
-		r.clock.set(k.wants, timeQuarantine, r.indexOf(k), 0)
+		r.clock.set(k.wants, timeQuarantine, k.index, 0)
 	}
 }
 

@@ -21,8 +21,7 @@ func (r *DecodeRank) dialed(e Dialed) {
 	r.fence(k, "connect")
 	r.lastConn++
 	k.state, k.conn, k.nonce, k.accepted = dlinkConnecting, e.Conn, e.Nonce, nil
-	k.bound = r.now + Time(r.cfg.ConnectBound)
-	r.clock.set(k.bound, timeLink, r.indexOf(k), 0)
+	r.wake(k, r.now+Time(r.cfg.ConnectBound))
 	r.do(Send{Peer: e.Peer, Conn: e.Conn, Env: spec.Envelope{Header: spec.Header{From: r.own, Epoch: k.epoch, Mark: r.mark(k)}, Body: spec.Connect{
 		Version: spec.Version, Capabilities: slices.Clone(r.cfg.Capabilities), Nonce: e.Nonce, Counter: r.lastConn, Epoch: k.epoch,
 		Identity: r.cfg.Identity, Layouts: slices.Clone(r.cfg.Layouts), Window: r.cfg.Window, Digests: r.cfg.Digests, Pull: k.cfg.Pull}}})
@@ -137,7 +136,7 @@ func (r *DecodeRank) dataUp(e DataUp) {
 	k.state, k.refusal, k.heard = dlinkOpen, "", r.now
 	k.opened++
 	k.pinged = r.now
-	r.clock.set(r.now+Time(min(r.cfg.Heartbeat, r.cfg.Liveness)), timeLink, r.indexOf(k), 0)
+	r.wake(k, r.now+Time(min(r.cfg.Heartbeat, r.cfg.Liveness)))
 	r.did("Connect", nil, k, fmt.Sprintf("%s in epoch %d", k.inc, k.epoch))
 	r.tell(PeerUp{Peer: e.Peer, Identity: k.ident, Layouts: k.layouts, Window: r.cfg.Window, Pull: k.cfg.Pull})
 	r.freed()
@@ -173,17 +172,24 @@ func (r *DecodeRank) down(k *dlink) {
 	k.state, k.conn, k.accepted = dlinkDown, 0, nil
 }
 
+// wake sets the link's one timer; an older one means nothing any more.
+func (r *DecodeRank) wake(k *dlink, at Time) {
+	k.due = at
+	r.clock.set(at, timeLink, k.index, 0)
+}
+
 // linkTime is the clock of one link: connects are bounded, open links are pinged, silence fences.
 func (r *DecodeRank) linkTime(k *dlink, at Time) {
+	if at != k.due {
+		return
+	}
 	switch k.state {
 	case dlinkConnecting, dlinkOpening:
-		if at >= k.bound && r.now >= k.bound {
-			k.refusal = "no answer to the connect in time"
-			if k.state == dlinkOpening {
-				r.fence(k, k.refusal)
-			} else {
-				r.down(k)
-			}
+		k.refusal = "no answer to the connect in time"
+		if k.state == dlinkOpening {
+			r.fence(k, k.refusal)
+		} else {
+			r.down(k)
 		}
 	case dlinkOpen:
 		r.linkLife(k)
@@ -200,7 +206,7 @@ func (r *DecodeRank) linkLife(k *dlink) {
 		k.pings++
 		r.say(k, spec.Ping{Number: k.pings})
 	}
-	r.clock.set(min(k.pinged+Time(r.cfg.Heartbeat), k.heard+Time(r.cfg.Liveness)), timeLink, r.indexOf(k), 0)
+	r.wake(k, min(k.pinged+Time(r.cfg.Heartbeat), k.heard+Time(r.cfg.Liveness)))
 }
 
 // say sends a message on a link that is connected, with the header of now.

@@ -159,7 +159,7 @@ func (r *DecodeRank) ask(h *dhold) {
 
 func (r *DecodeRank) askAgain(h *dhold) {
 	h.due = r.now + Time(h.wait)
-	r.clock.set(h.due, timeRepeat, uint64(h.lease.id), r.indexOf(h.link))
+	r.clock.set(h.due, timeRepeat, uint64(h.lease.id), h.link.index)
 	h.wait = min(2*h.wait, r.cfg.RepeatMax)
 }
 

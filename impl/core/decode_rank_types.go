@@ -22,11 +22,12 @@ func (s dlinkState) String() string {
 // dlink is one configured prefill rank. Its epoch rises through all lives of the peer.
 type dlink struct {
 	cfg      PeerConfig
+	index    uint64 // of the rank's links
+	due      Time   // of the link's one timer
 	state    dlinkState
 	conn     ConnID // the standing control connection; 0: none
 	epoch    spec.Epoch
 	nonce    spec.Nonce
-	bound    Time // connecting or opening: when it is given up
 	accepted *spec.Accept
 	inc      spec.Incarnation // of the peer behind the last Accept
 	ident    spec.Identity
