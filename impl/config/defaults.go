@@ -22,7 +22,7 @@ func (c Config) WithDefaults() Config {
 	c.defaultAddresses()
 	set(&c.Prefill.Ranks, 1)
 	set(&c.Prefill.Split, "heads")
-	set(&c.Prefill.Chunk, 8192)
+	set(&c.Prefill.Chunk, 512)
 	set(&c.Decode.Ranks, 1)
 	set(&c.Decode.Split, "heads")
 	set(&c.Decode.Workers, 4)

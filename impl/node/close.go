@@ -116,6 +116,7 @@ func (d *decodeSide) close() error {
 	d.startedOnce.Wait()
 	running := d.ready.Swap(false)
 	if running {
+		d.box.put(func() { d.endRequests(spec.CauseShutdown, "the node is ending") })
 		d.quiet()
 	}
 	d.cancel()

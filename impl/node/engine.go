@@ -100,11 +100,14 @@ func (d *decodeSide) Generate(ctx context.Context, req *api.Request, sink api.Si
 // before the loop runs.
 func (d *decodeSide) halt() {
 	d.halted.Store(true)
+	d.endRequests(spec.CauseInvariant, "the node stopped itself")
+}
+
+// endRequests answers every request with a failure; what the leader says of them later reaches nobody. Loop only.
+func (d *decodeSide) endRequests(cause spec.Cause, detail string) {
 	for id, q := range d.requests {
 		delete(d.requests, id)
-		q.update(func() {
-			q.answer = &core.Answer{Req: id, Cause: spec.CauseInvariant, Detail: "the node stopped itself"}
-		})
+		q.update(func() { q.answer = &core.Answer{Req: id, Cause: cause, Detail: detail} })
 	}
 }
 

@@ -25,6 +25,8 @@ type RigConfig struct {
 	Log     *slog.Logger
 	// Leader hears what the rank says to its leader, in order, on the rig's loop: it must not block, nor call Close.
 	Leader func(core.SideMsg)
+	// Verify, if set, hears what a decode rank is about to verify, on the loop.
+	Verify func(core.Verify)
 	// Stopped is told why the rig cannot go on.
 	Stopped func(error)
 }
@@ -168,6 +170,14 @@ func NewDecodeRig(c RigConfig, control string) (_ *DecodeRig, err error) {
 	}
 	if err = d.makeRanks(); err != nil {
 		return nil, err
+	}
+	if c.Verify != nil {
+		r.host.act = func(a core.Action) error {
+			if v, ok := a.(core.Verify); ok {
+				c.Verify(v)
+			}
+			return r.act(a)
+		}
 	}
 	d.lead = &host{name: "decode/rig", m: rigLeader{c.Leader}, act: noLeaderActions}
 	d.hosts = append(d.hosts, d.lead)

@@ -84,7 +84,7 @@ func announce(w io.Writer, cfg config.Config, n *node.Node) {
 		if cfg.TLS.Enabled() && !cfg.Gateway.Plain {
 			scheme = "https"
 		}
-		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{\"model\":\"kvfence-%s\",\"prompt\":\"Hello\",\"max_tokens\":16}'\n",
+		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{\"model\":\"kvfence-%s\",\"prompt\":\"Hello\",\"max_tokens\":16,\"temperature\":0}'\n",
 			scheme, a.Gateway, cfg.Model.Kind)
 	}
 	fmt.Fprintf(w, "status: kvfence status --operator %s\n", a.Operator)
