@@ -1,0 +1,375 @@
+package sim
+
+import (
+	"fmt"
+
+	"kvfence/impl/core"
+	"kvfence/impl/device"
+	"kvfence/impl/transport"
+	"kvfence/impl/transport/mem"
+	"kvfence/spec"
+)
+
+// decodeSide is one decode engine: a leader and its ranks.
+type decodeSide struct {
+	side
+	lead  *host
+	l     *core.DecodeLeader
+	ranks []*decodeRank
+}
+
+// decodeRank is one rank of it with its memory and its links.
+type decodeRank struct {
+	side  *decodeSide
+	rank  spec.Rank
+	host  *host
+	m     *core.DecodeRank
+	mem   device.Memory
+	links map[core.PeerID]*targetLink
+	order []*targetLink
+	asked *read // the read whose ReadBegin is being stepped
+}
+
+// targetLink is decode's end of the link with one configured prefill rank, over all epochs.
+type targetLink struct {
+	peer   core.PeerID
+	slot   int // of the prefill side
+	rank   int
+	grants *transport.Grants
+	conn   *conn
+	dialAt core.Time
+	paths  []*targetPath
+	fences []spec.Epoch // under way
+}
+
+// targetPath is decode's end of a data path in one epoch.
+type targetPath struct {
+	info   transport.LinkInfo
+	theirs []spec.Layout // of the source
+	dst    *mem.Target
+	rd     *mem.Reader
+	fenced bool
+}
+
+func (d *decodeSide) start() {
+	w := d.w
+	d.life++
+	d.up, d.paused, d.box = true, false, nil
+	d.incs, d.hosts = nil, nil
+	for range d.ranks {
+		d.incs = append(d.incs, w.mint())
+	}
+	layouts := w.cfg.sideLayouts(spec.RoleDecode, len(d.ranks))
+	id := func(r int) spec.Identity {
+		return spec.Identity{Name: fmt.Sprintf("d%d.%d", d.slot, r), Role: spec.RoleDecode, Incarnation: d.incs[r], Rank: spec.Rank(r), Size: uint16(len(d.ranks)), Side: d.incs}
+	}
+	var peers []core.PeerConfig
+	var sides [][]core.PeerID
+	for s, n := range w.cfg.Prefill {
+		var side []core.PeerID
+		for r := range n {
+			p := core.PeerConfig{ID: core.PeerID(len(peers) + 1), Name: fmt.Sprintf("p%d.%d", s, r), Pull: w.cfg.Pull}
+			peers = append(peers, p)
+			side = append(side, p.ID)
+		}
+		sides = append(sides, side)
+	}
+	lc := core.DecodeLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, Prefill: sides}
+	if w.cfg.DecodeLeader != nil {
+		w.cfg.DecodeLeader(&lc)
+	}
+	l, err := core.NewDecodeLeader(lc)
+	if err != nil {
+		w.violate("decode leader: %v", err)
+		return
+	}
+	d.l = l
+	d.lead = &host{side: &d.side, name: fmt.Sprintf("d%d", d.slot), m: l, act: d.act}
+	d.hosts = append(d.hosts, d.lead)
+	for r := range d.ranks {
+		rc := core.DecodeRankConfig{Identity: id(r), Layouts: layouts[r], Window: w.cfg.Window, Digests: true, Peers: peers}
+		if w.cfg.DecodeRank != nil {
+			w.cfg.DecodeRank(&rc)
+		}
+		m, err := core.NewDecodeRank(rc)
+		if err != nil {
+			w.violate("decode rank: %v", err)
+			return
+		}
+		k := &decodeRank{side: d, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), links: map[core.PeerID]*targetLink{}}
+		k.host = &host{side: &d.side, name: fmt.Sprintf("d%d.%d", d.slot, r), m: m, act: k.act}
+		i := core.PeerID(0)
+		for s, n := range w.cfg.Prefill {
+			for pr := range n {
+				i++
+				t := &targetLink{peer: i, slot: s, rank: pr, grants: transport.NewGrants(k.mem), dialAt: w.now}
+				k.links[i] = t
+				k.order = append(k.order, t)
+			}
+		}
+		d.ranks[r] = k
+		d.hosts = append(d.hosts, k.host)
+	}
+}
+
+// crash ends the side's life: nothing lands in its memory any more. Its requests are lost with it.
+func (d *decodeSide) crash() {
+	d.up, d.box = false, nil
+	d.life++
+	d.incs = nil
+	for _, r := range d.ranks {
+		for _, l := range r.order {
+			for _, p := range l.paths {
+				if p.dst != nil {
+					p.dst.Crash()
+				}
+				if p.rd != nil {
+					p.rd.Crash()
+				}
+			}
+		}
+	}
+	for _, c := range d.w.conns {
+		if c.d.side == d && !c.dClosed {
+			c.drop(false)
+		}
+	}
+	for _, q := range d.w.requests {
+		if q.Slot == d.slot && !q.Done {
+			q.Done, q.Lost = true, true
+		}
+	}
+}
+
+// dials adds the connects that are due.
+func (d *decodeSide) dials(run []func(), soon func(core.Time)) []func() {
+	if !d.up || d.paused {
+		return run
+	}
+	for _, r := range d.ranks {
+		for _, t := range r.order {
+			p := d.w.prefill[t.slot]
+			switch {
+			case t.conn != nil || !p.up || d.w.cuts[[2]int{t.slot, d.slot}]:
+			case t.dialAt > d.w.now:
+				soon(t.dialAt)
+			default:
+				run = append(run, func() { r.dial(t, p.ranks[t.rank]) })
+			}
+		}
+	}
+	return run
+}
+
+func (r *decodeRank) dial(t *targetLink, p *prefillRank) {
+	w := r.side.w
+	w.lastID++
+	t.conn = &conn{id: w.lastID, d: r, p: p, dLife: r.side.life, pLife: p.side.life, dPeer: t.peer}
+	w.conns = append(w.conns, t.conn)
+	e := core.Dialed{Peer: t.peer, Conn: t.conn.id}
+	for i := range e.Nonce {
+		e.Nonce[i] = byte(w.rng.Uint32())
+	}
+	r.side.later(r.host, e)
+}
+
+// lost ends a connection at decode; a new one is dialed after a while.
+func (r *decodeRank) lost(c *conn) {
+	t := r.links[c.dPeer]
+	if t.conn == c {
+		t.conn, t.dialAt = nil, r.side.w.now+core.Time(1_000_000+r.side.w.rng.Int64N(20_000_000))
+	}
+	r.side.later(r.host, core.ConnLost{Peer: c.dPeer, Conn: c.id})
+}
+
+// act carries out the leader's actions.
+func (d *decodeSide) act(a core.Action) {
+	switch a := a.(type) {
+	case core.ToRank:
+		d.later(d.ranks[a.Rank].host, core.Side{Rank: a.Rank, Msg: a.Msg})
+	case core.SendLeader:
+		if ask, ok := a.Body.(spec.Ask); ok && d.w.xfers[ask.Transfer] == nil {
+			dom := spec.DomainOf(ask.Tenant, ask.Salt, ask.Adapter, revision)
+			d.w.xfers[ask.Transfer] = &xfer{domain: dom, prompt: len(ask.Prompt), toy: newToy(dom, ask.Prompt)}
+		}
+		d.later(d.ranks[0].host, core.SayFor{Peer: a.Peer, Body: a.Body})
+	case core.OpenStream:
+		d.w.request(a.Req).opened(a)
+	case core.Emit:
+		d.w.request(a.Req).emit(a)
+	case core.Answer:
+		d.w.request(a.Req).answer(a)
+	case core.ReadFirst:
+		d.begin(&read{transfer: a.Transfer, leases: a.Leases, first: true}, 0)
+	case core.RunStep:
+		d.begin(&read{transfer: a.Transfer, leases: a.Leases, run: a}, a.Pos)
+	default:
+		d.w.violate("%s: the driver does not know %T", d.lead.name, a)
+	}
+}
+
+// act carries out a rank's actions.
+func (r *decodeRank) act(a core.Action) {
+	w := r.side.w
+	switch a := a.(type) {
+	case core.Send:
+		if c := w.conn(a.Conn); c != nil && c.dUp() && c.d == r {
+			w.note("%s says %T to %d", r.host.name, a.Env.Body, a.Peer)
+			w.transmit(&c.toP, a.Env)
+		}
+	case core.CloseConn:
+		if c := w.conn(a.Conn); c != nil && c.d == r {
+			c.closeAtDecode()
+		}
+	case core.ToLeader:
+		r.side.later(r.side.lead, core.Side{Rank: r.rank, Msg: a.Msg})
+	case core.OpenData:
+		r.openData(a)
+	case core.Fence:
+		r.fence(a)
+	case core.Allow:
+		if !r.links[a.Peer].grants.Allow(a.Grant) {
+			w.violate("%s: lease %d cannot enter the grant table", r.host.name, a.Grant.Lease)
+		}
+	case core.Revoke:
+		r.links[a.Peer].grants.Revoke(a.Lease)
+	case core.VoidTags:
+		for _, page := range a.Pages {
+			if !w.cfg.Plant.NoVoid {
+				r.mem[a.Component].VoidTags(page)
+			}
+		}
+	case core.PutTag:
+		device.PutTag(r.mem[a.Component].Slot(a.Page, a.Slot), a.Tag)
+	case core.Verify:
+		r.verify(a)
+	case core.PullCopy:
+		r.pullCopy(a)
+	case core.ReadPages:
+		if r.asked != nil && r.asked.leases[r.rank] == a.Lease {
+			r.asked.tables[r.rank] = &a
+		}
+	case core.ReadRefused:
+	case core.Alarm:
+		w.note("%s alarm lease %d: %v", r.host.name, a.Lease, a.Bad)
+		w.alarms++
+	default:
+		w.violate("%s: the driver does not know %T", r.host.name, a)
+	}
+}
+
+// openData opens decode's end of a data path; prefill's end hears of it.
+func (r *decodeRank) openData(a core.OpenData) {
+	w, t := r.side.w, r.links[a.Peer]
+	p := &targetPath{theirs: a.Info.PeerLayouts, info: transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}}
+	up := core.DataUp{Peer: a.Peer, Epoch: a.Epoch}
+	peer := w.prefill[t.slot]
+	sp := w.sourcePath(p.info)
+	sink := &targetSink{r, t, p}
+	switch {
+	case sp == nil || sp.l.fenced || w.cuts[[2]int{t.slot, r.side.slot}]:
+		up.Err = "nobody listens for this path"
+	case a.Info.Pull:
+		rd, err := w.fabric.OpenReader(p.info, r.mem, sink)
+		if p.rd = rd; err != nil {
+			p.rd, up.Err = nil, err.Error()
+		}
+	default:
+		dst, err := w.fabric.OpenTarget(p.info, r.mem, t.grants, sink)
+		if p.dst = dst; err != nil {
+			p.dst, up.Err = nil, err.Error()
+		} else {
+			peer.later(sp.r.host, core.DataUp{Peer: sp.l.peer, Epoch: a.Epoch})
+		}
+	}
+	if up.Err == "" {
+		t.paths = append(t.paths, p)
+	}
+	r.side.later(r.host, up)
+}
+
+// sourcePath finds prefill's end of a path in a live process; nil if there is none.
+func (w *World) sourcePath(info transport.LinkInfo) *sourceSink {
+	for _, p := range w.prefill {
+		for _, r := range p.ranks {
+			for _, l := range r.order {
+				if p.up && l.info == info {
+					return &sourceSink{r, l}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// fence raises the epoch first, then waits for every placer and copy of the older ones.
+func (r *decodeRank) fence(a core.Fence) {
+	t := r.links[a.Peer]
+	if r.side.w.cfg.Plant.FenceEarly {
+		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
+		return
+	}
+	t.grants.Raise(a.New)
+	wait := false
+	for _, p := range t.paths {
+		switch {
+		case p.fenced || p.info.Epoch > a.Old:
+		case p.dst != nil:
+			wait = true
+			p.dst.Fence()
+		case p.rd != nil:
+			wait = true
+			p.rd.Fence()
+		}
+	}
+	if !wait {
+		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
+		return
+	}
+	t.fences = append(t.fences, a.Old)
+}
+
+// targetSink carries the fabric's reports to the rank.
+type targetSink struct {
+	r *decodeRank
+	t *targetLink
+	p *targetPath
+}
+
+func (s *targetSink) NoticeIn(channel uint32, lease spec.LeaseID, number uint64) {
+	s.r.side.later(s.r.host, core.NoticeIn{Peer: s.t.peer, Epoch: s.p.info.Epoch, Channel: channel, Lease: lease, Number: number})
+}
+
+func (s *targetSink) Refused(lease spec.LeaseID, why spec.Refusal) {
+	s.r.side.w.note("%s places nothing of lease %d: %s", s.r.host.name, lease, why)
+}
+
+func (s *targetSink) Lost(error) {
+	s.r.side.later(s.r.host, core.DataLost{Peer: s.t.peer, Epoch: s.p.info.Epoch})
+}
+
+// Fenced ends every fence whose paths have all ended.
+func (s *targetSink) Fenced() {
+	s.p.fenced = true
+	kept := s.t.fences[:0]
+	for _, old := range s.t.fences {
+		open := false
+		for _, p := range s.t.paths {
+			open = open || !p.fenced && p.info.Epoch <= old
+		}
+		if open {
+			kept = append(kept, old)
+		} else {
+			s.r.side.later(s.r.host, core.FenceDone{Peer: s.t.peer, Old: old, OK: true})
+		}
+	}
+	s.t.fences = kept
+}
+
+func (s *targetSink) Copied(c transport.CopyResult) {
+	e := core.PullDone{Peer: s.t.peer, Epoch: s.p.info.Epoch, Job: c.Job, Lease: c.Lease, Err: text(c.Err)}
+	for _, b := range c.Bad {
+		e.Bad = append(e.Bad, core.BadPart{Component: b.Component, Part: b.Part, Index: b.Index, State: b.State, Digest: b.Digest})
+	}
+	s.r.side.later(s.r.host, e)
+}

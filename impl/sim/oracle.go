@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+
+	"kvfence/impl/core"
+	"kvfence/impl/pages"
+	"kvfence/impl/transport"
+	"kvfence/impl/transport/mem"
+	"kvfence/spec"
+)
+
+// check looks, between any two steps, at what the machines cannot see: the writes under way. A write that is not launched has its
+// source page (I6); one that may still land has its destination page, in its generation (I2), whatever the grant table would say.
+func (w *World) check() {
+	for _, op := range w.fabric.Pending() {
+		if op.Kind != mem.Write {
+			continue
+		}
+		src := w.sourceOf(op.Link)
+		if src == nil {
+			continue // its process is dead
+		}
+		wr := src.l.writes[op.ID][op.Index]
+		if op.State == mem.Queued {
+			if v := src.r.m.Page(wr.Component, wr.Src); v.State == pages.Free {
+				w.violate("I6: %s %s page %d is free and a write of lease %d still reads it", src.r.host.name, wr.Component, wr.Src, op.Lease)
+			}
+		}
+		w.checkTarget(op, wr)
+	}
+	if w.steps%64 == 0 {
+		w.checkLedgers()
+	}
+}
+
+func (w *World) checkTarget(op mem.Op, wr transport.Write) {
+	for _, d := range w.decode {
+		if !d.up {
+			continue
+		}
+		for _, r := range d.ranks {
+			for _, t := range r.order {
+				for _, p := range t.paths {
+					if p.info != op.Link || p.fenced {
+						continue
+					}
+					if v := r.m.Page(wr.Component, wr.Dst.Page); v.State == pages.Free || v.Gen != wr.Dst.Gen {
+						w.violate("I2: %s %s page %d generation %d is %s in generation %d, and a write of lease %d may land in it",
+							r.host.name, wr.Component, wr.Dst.Page, wr.Dst.Gen, v.State, v.Gen, op.Lease)
+					}
+				}
+			}
+		}
+	}
+}
+
+// sourceOf is like sourcePath, fenced or not.
+func (w *World) sourceOf(info transport.LinkInfo) *sourceSink { return w.sourcePath(info) }
+
+func (w *World) checkLedgers() {
+	for _, p := range w.prefill {
+		for _, r := range p.ranks {
+			if err := r.m.Check(); p.up && err != nil {
+				w.violate("%s: %v", r.host.name, err)
+			}
+		}
+	}
+	for _, d := range w.decode {
+		for _, r := range d.ranks {
+			if err := r.m.Check(); d.up && err != nil {
+				w.violate("%s: %v", r.host.name, err)
+			}
+		}
+	}
+}
+
+// Answered reports whether every request has its end.
+func (w *World) Answered() bool {
+	for _, q := range w.requests {
+		if !q.Done && !q.Half {
+			return false
+		}
+	}
+	return true
+}
+
+// Connected reports whether every decode rank has an open link with every prefill rank.
+func (w *World) Connected() bool {
+	for _, d := range w.decode {
+		for _, r := range d.ranks {
+			for _, l := range r.m.Status().Links {
+				if l.State != "open" || !d.up {
+					return false
+				}
+			}
+		}
+	}
+	for _, p := range w.prefill {
+		for _, r := range p.ranks {
+			open := 0
+			for _, l := range r.m.Status().Links {
+				if l.State == "open" {
+					open++
+				}
+			}
+			if want := len(w.decodeRanks()); open < want {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *World) decodeRanks() (all []*decodeRank) {
+	for _, d := range w.decode {
+		all = append(all, d.ranks...)
+	}
+	return all
+}
+
+// Clean reports whether the cluster is idle and every page of every live node is free (promise 3).
+func (w *World) Clean() bool {
+	for _, p := range w.prefill {
+		if s := p.l.Status(); !p.up || s.Admitted+s.Halves > 0 {
+			return false
+		}
+		for _, r := range p.ranks {
+			if !free(r.m.Status().Pools) || r.m.Status().Jobs > 0 {
+				return false
+			}
+		}
+	}
+	for _, d := range w.decode {
+		if s := d.l.Status(); !d.up || s.Queued+s.Asking+s.Waiting+s.Filling+s.Running+s.Ending > 0 {
+			return false
+		}
+		for _, r := range d.ranks {
+			if s := r.m.Status(); !free(s.Pools) || s.Quarantine > 0 || s.Leases != (core.LeaseCounts{}) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func free(ps [spec.ComponentCount]core.PoolStatus) bool {
+	for _, p := range ps {
+		if p.Free != p.Total {
+			return false
+		}
+	}
+	return true
+}
+
+// FreePages are the free KV pages of each live rank, prefill first.
+func (w *World) FreePages() (n []uint32) {
+	for _, p := range w.prefill {
+		for _, r := range p.ranks {
+			n = append(n, r.m.Status().Pools[spec.KV].Free)
+		}
+	}
+	for _, r := range w.decodeRanks() {
+		n = append(n, r.m.Status().Pools[spec.KV].Free)
+	}
+	return n
+}
+
+// Dump is the cluster's state for people.
+func (w *World) Dump() string {
+	var b strings.Builder
+	for _, p := range w.prefill {
+		fmt.Fprintf(&b, "p%d up=%t paused=%t box=%d %+v\n", p.slot, p.up, p.paused, len(p.box), p.l.Status())
+		for _, r := range p.ranks {
+			fmt.Fprintf(&b, "  %s %+v\n", r.host.name, r.m.Status())
+		}
+	}
+	for _, d := range w.decode {
+		fmt.Fprintf(&b, "d%d up=%t paused=%t box=%d %+v\n", d.slot, d.up, d.paused, len(d.box), d.l.Status())
+		for _, r := range d.ranks {
+			fmt.Fprintf(&b, "  %s %+v\n", r.host.name, r.m.Status())
+		}
+	}
+	for _, q := range w.requests {
+		if !q.Done {
+			fmt.Fprintf(&b, "request %d of d%d has no answer\n", q.ID, q.Slot)
+		}
+	}
+	for _, op := range w.fabric.Pending() {
+		fmt.Fprintf(&b, "op %d %s %s lease %d ready=%t held=%t\n", op.Ref, op.Kind, op.State, op.Lease, op.Ready, op.Held)
+	}
+	fmt.Fprintf(&b, "works %d, conns %d\n", len(w.works), len(w.conns))
+	return b.String()
+}
