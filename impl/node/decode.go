@@ -44,7 +44,8 @@ type decodeSide struct {
 	work   *pool // verify
 	conns  atomic.Uint64
 	nextID atomic.Uint64
-	ready  atomic.Bool // machines exist and run
+	inside atomic.Int64 // requests in Generate: the leader's own bounds and a margin, so that it is the leader who refuses
+	ready  atomic.Bool  // machines exist and run
 	drain  atomic.Bool
 	halted atomic.Bool // a machine stopped: nothing is served any more
 	wg     sync.WaitGroup
@@ -80,17 +81,7 @@ type decodeRank struct {
 
 // newDecodeSide binds the API's address. start learns the peers, makes the machines and lets them run.
 func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
-	d := &decodeSide{
-		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds,
-		requests: map[core.RequestID]*request{}, step: newPool(cfg.Decode.Workers), work: newPool(2),
-	}
-	d.fail = func(s core.Stop, who string) {
-		d.halt()
-		fail(s, who)
-	}
-	d.loop = newLoop(epoch, t, func(err error) { d.fail(core.Stop{Broken: err.Error()}, "decode") })
-	d.ctx, d.cancel = context.WithCancel(context.Background())
-	d.starting, d.stopStart = context.WithCancel(d.ctx)
+	d := emptyDecodeSide(cfg, log, epoch, t, m, creds, fail)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -102,20 +93,44 @@ func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trac
 	if d.layouts, err = layouts(cfg, d.model, cfg.Decode.Ranks, cfg.Decode.Split, cfg.Sizes.DecodePool); err != nil {
 		return nil, fmt.Errorf("decode.ranks = %d: %w", cfg.Decode.Ranks, err)
 	}
-	if d.inc, err = newIncarnations(len(d.layouts)); err != nil {
+	if err = d.makePools(); err != nil {
 		return nil, err
-	}
-	for k := range d.layouts {
-		r := &decodeRank{side: d, rank: spec.Rank(k), inc: d.inc[k], conns: map[core.ConnID]*outConn{}, links: map[core.PeerID]*targetLink{}, up: map[core.PeerID]core.PeerUp{}}
-		d.ranks = append(d.ranks, r)
-		if r.mem, _, r.free, err = makeMemory(d.layouts[k], false); err != nil {
-			return nil, err
-		}
 	}
 	if cfg.Decode.API != "" {
 		d.api, err = listen("decode.api", cfg.Decode.API)
 	}
 	return d, err
+}
+
+// emptyDecodeSide has workers and a loop that does not run yet, no layouts and no ranks.
+func emptyDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *decodeSide {
+	d := &decodeSide{
+		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds,
+		requests: map[core.RequestID]*request{}, step: newPool(cfg.Decode.Workers), work: newPool(2),
+	}
+	d.fail = func(s core.Stop, who string) {
+		d.halt()
+		fail(s, who)
+	}
+	d.loop = newLoop(epoch, t, func(err error) { d.fail(core.Stop{Broken: err.Error()}, "decode") })
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.starting, d.stopStart = context.WithCancel(d.ctx)
+	return d
+}
+
+// makePools draws the incarnations and gives each rank its memory; layouts are set.
+func (d *decodeSide) makePools() (err error) {
+	if d.inc, err = newIncarnations(len(d.layouts)); err != nil {
+		return err
+	}
+	for k := range d.layouts {
+		r := &decodeRank{side: d, rank: spec.Rank(k), inc: d.inc[k], conns: map[core.ConnID]*outConn{}, links: map[core.PeerID]*targetLink{}, up: map[core.PeerID]core.PeerUp{}}
+		d.ranks = append(d.ranks, r)
+		if r.mem, _, r.free, err = makeMemory(d.layouts[k], false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // start lets the side run: it learns how many ranks each prefill side has (which may take until they are up), makes the
@@ -133,14 +148,19 @@ func (d *decodeSide) start(peers []config.Peer) {
 			d.fatal(err)
 			return
 		}
-		d.wg.Go(d.run)
-		d.ready.Store(true)
-		for _, r := range d.ranks {
-			for _, p := range d.peers {
-				d.wg.Go(func() { r.keepDialing(p) })
-			}
-		}
+		d.goLive()
 	})
+}
+
+// goLive runs the loop and dials every peer from every rank.
+func (d *decodeSide) goLive() {
+	d.wg.Go(d.run)
+	d.ready.Store(true)
+	for _, r := range d.ranks {
+		for _, p := range d.peers {
+			d.wg.Go(func() { r.keepDialing(p) })
+		}
+	}
 }
 
 // learn fills peers and sides.

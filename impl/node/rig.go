@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -145,24 +144,14 @@ func NewDecodeRig(c RigConfig, control string) (_ *DecodeRig, err error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &decodeSide{
-		cfg: c.Config, log: c.Log.With("role", "decode"), metrics: newMetrics(), creds: creds, fail: c.fail,
-		requests: map[core.RequestID]*request{}, step: newPool(1), work: newPool(2),
-	}
-	d.loop = newLoop(time.Now(), nil, func(err error) { c.fail(core.Stop{Broken: err.Error()}, "decode") })
-	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d := emptyDecodeSide(c.Config, c.Log, time.Now(), nil, newMetrics(), creds, c.fail)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
 		}
 	}()
 	d.layouts = [][]spec.Layout{c.Layouts}
-	if d.inc, err = newIncarnations(1); err != nil {
-		return nil, err
-	}
-	r := &decodeRank{side: d, inc: d.inc[0], conns: map[core.ConnID]*outConn{}, links: map[core.PeerID]*targetLink{}, up: map[core.PeerID]core.PeerUp{}}
-	d.ranks = []*decodeRank{r}
-	if r.mem, _, r.free, err = makeMemory(c.Layouts, false); err != nil {
+	if err = d.makePools(); err != nil {
 		return nil, err
 	}
 	if err = d.learn([]config.Peer{{Name: c.Config.Prefill.Name, Addresses: []string{control}, Ranks: 1}}); err != nil {
@@ -171,7 +160,7 @@ func NewDecodeRig(c RigConfig, control string) (_ *DecodeRig, err error) {
 	if err = d.makeRanks(); err != nil {
 		return nil, err
 	}
-	if c.Verify != nil {
+	if r := d.ranks[0]; c.Verify != nil {
 		r.host.act = func(a core.Action) error {
 			if v, ok := a.(core.Verify); ok {
 				c.Verify(v)
@@ -181,9 +170,7 @@ func NewDecodeRig(c RigConfig, control string) (_ *DecodeRig, err error) {
 	}
 	d.lead = &host{name: "decode/rig", m: rigLeader{c.Leader}, act: noLeaderActions}
 	d.hosts = append(d.hosts, d.lead)
-	d.wg.Go(d.run)
-	d.ready.Store(true)
-	d.wg.Go(func() { r.keepDialing(d.peers[0]) })
+	d.goLive()
 	return &DecodeRig{d}, nil
 }
 
