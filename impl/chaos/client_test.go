@@ -66,7 +66,7 @@ func draw(r *rand.Rand, c *cluster) request {
 
 // do sends one request and judges the answer. A false 200 or a foreign byte is an error.
 func (o *oracle) do(ctx context.Context, c *cluster, q request) (outcome, error) {
-	body, err := json.Marshal(map[string]any{"model": "kvfence", "prompt": q.prompt, "max_tokens": q.n, "temperature": 0, "stream": q.stream, "logprobs": 0})
+	body, err := json.Marshal(map[string]any{"model": "kvfence-transformer", "prompt": q.prompt, "max_tokens": q.n, "temperature": 0, "stream": q.stream, "logprobs": 0})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -82,11 +82,27 @@ func common(transport string) []string {
 		"--request-timeout", "20s", "--log-format", "json"}
 }
 
+// workDir is a folder of the test's own; KVFENCE_CHAOS_DIR names one that stays, with the traces of all nodes in it.
+func workDir(t *testing.T) string {
+	if d := os.Getenv("KVFENCE_CHAOS_DIR"); d != "" {
+		require.NoError(t, os.MkdirAll(d, 0o700))
+		return d
+	}
+	return t.TempDir()
+}
+
+func (c *cluster) traced(name string, argv []string) []string {
+	if os.Getenv("KVFENCE_CHAOS_DIR") == "" {
+		return argv
+	}
+	return append(argv, "--trace", filepath.Join(c.dir, name+".ndjson"))
+}
+
 // newCluster starts the processes on loopback. ranks are the ranks of both prefill sides and of the decode side.
 func newCluster(t *testing.T, transport string, prefillRanks, decodeRanks int) *cluster {
 	bin, err := binary()
 	require.NoError(t, err)
-	c := &cluster{t: t, dir: t.TempDir(), operators: map[string]string{}, get: http.Get}
+	c := &cluster{t: t, dir: workDir(t), operators: map[string]string{}, get: http.Get}
 	p := ports(t, 10)
 	base := common(transport)
 	var peers []string
@@ -94,15 +110,15 @@ func newCluster(t *testing.T, transport string, prefillRanks, decodeRanks int) *
 		name := fmt.Sprintf("p%d", i+1)
 		argv := append([]string{bin, "serve", "--role", "prefill", "--prefill-name", name, "--control", p[3*i], "--data", p[3*i+1], "--operator", p[3*i+2],
 			"--prefill-ranks", fmt.Sprint(prefillRanks)}, base...)
-		c.prefills = append(c.prefills, newProc(t, c.dir, name, argv...))
+		c.prefills = append(c.prefills, newProc(t, c.dir, name, c.traced(name, argv)...))
 		c.operators[name] = "http://" + p[3*i+2]
 		peers = append(peers, "--prefill-peer", name+"="+p[3*i])
 	}
-	c.decode = newProc(t, c.dir, "d1", append(append([]string{bin, "serve", "--role", "decode", "--decode-name", "d1", "--api", p[6], "--operator", p[7],
-		"--decode-ranks", fmt.Sprint(decodeRanks)}, peers...), base...)...)
+	c.decode = newProc(t, c.dir, "d1", c.traced("d1", append(append([]string{bin, "serve", "--role", "decode", "--decode-name", "d1", "--api", p[6], "--operator", p[7],
+		"--decode-ranks", fmt.Sprint(decodeRanks)}, peers...), base...))...)
 	c.operators["d1"] = "http://" + p[7]
 	c.gateway = newProc(t, c.dir, "g1", append([]string{bin, "gateway", "--gateway", p[8], "--upstream", "http://" + p[6], "--operator", p[9],
-		"--keys-file", c.writeKeys(50)}, "--window-tokens", fmt.Sprint(windowTokens), "--log-format", "json")...)
+		"--keys-file", c.writeKeys(50), "--request-timeout", "20s"}, "--window-tokens", fmt.Sprint(windowTokens), "--log-format", "json")...)
 	c.operators["g1"] = "http://" + p[9]
 	c.gatewayURL = "http://" + p[8]
 	c.begin()

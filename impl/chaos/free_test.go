@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -52,5 +53,63 @@ func (c *cluster) requireAllFree(within time.Duration) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
+	for _, p := range c.processesInOrderOfStarting {
+		if m, err := c.status(p.name); err == nil {
+			b, err := json.Marshal(m["node"])
+			require.NoError(c.t, err)
+			c.t.Logf("status of %s: %s", p.name, b)
+		}
+	}
 	require.Empty(c.t, why, "pages did not come back")
+}
+
+// poolJSON and sideJSON are the parts of a node's status document that are judged here.
+type poolJSON struct{ Free, Held, Revoking, Quarantined, Total int }
+
+type sideJSON struct {
+	Ranks []struct {
+		Pools  []poolJSON
+		Leases map[string]int
+		Jobs   int
+	} `json:"ranks"`
+}
+
+// pagesInUse says what of a node's pools is not free; "" if nothing.
+func pagesInUse(node string, m map[string]any) string {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err.Error()
+	}
+	var doc struct {
+		Node struct{ Prefill, Decode *sideJSON }
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		return fmt.Sprintf("%s: %v", node, err)
+	}
+	pools := 0
+	for _, s := range []*sideJSON{doc.Node.Prefill, doc.Node.Decode} {
+		if s == nil {
+			continue
+		}
+		for rank, r := range s.Ranks {
+			for c, p := range r.Pools {
+				pools += p.Total
+				if p.Free != p.Total {
+					return fmt.Sprintf("%s rank %d component %d: %+v", node, rank, c, p)
+				}
+			}
+			for state, n := range r.Leases {
+				if n != 0 {
+					return fmt.Sprintf("%s rank %d: %d leases %s", node, rank, n, state)
+				}
+			}
+			if r.Jobs != 0 {
+				return fmt.Sprintf("%s rank %d: %d jobs", node, rank, r.Jobs)
+			}
+		}
+	}
+	if pools == 0 {
+		return node + ": the status document shows no pool"
+	}
+	return ""
 }

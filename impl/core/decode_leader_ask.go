@@ -81,7 +81,8 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 	switch b := m.Body.(type) {
 	case spec.Asked:
 		x := l.answerOf(m.Peer, b.Transfer, spec.KindAsked)
-		if x == nil {
+		if x == nil || x.state == xEnding {
+			l.dropAgain(m.Peer, b.Transfer)
 			return
 		}
 		if x.state != xAsking {
@@ -116,6 +117,14 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 		l.failure(x, cause, b.Detail)
 	default:
 		l.do(Count{Refusal: spec.RefuseUnknownKind, About: m.Body.Kind(), Peer: m.Peer})
+	}
+}
+
+// dropAgain answers a prefill leader that still waits for the grants of a transfer of ours that is over: the Drop was lost, or
+// the link was down when it was due.
+func (l *DecodeLeader) dropAgain(p PeerID, t spec.TransferID) {
+	if t.Leader == l.cfg.Identity.Incarnation {
+		l.do(SendLeader{Peer: p, Body: spec.Drop{Transfer: t, Cause: spec.CauseAbortedByPeer}})
 	}
 }
 

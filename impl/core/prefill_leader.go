@@ -270,6 +270,9 @@ func (l *PrefillLeader) jobTimers(j *leaderJob) {
 		l.stop(j, spec.CauseDeadline, "its grants did not come")
 		return
 	}
+	if j.bound && j.state == jobGranting && late(j.sayAt) {
+		l.askedAgain(j)
+	}
 	if k := l.links[j.peer]; j.bound && k != nil && !k.up && late(k.down+Time(l.cfg.LinkBound)) {
 		l.stop(j, spec.CausePeerLost, "no link to its decode leader")
 	}

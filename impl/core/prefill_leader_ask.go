@@ -84,6 +84,24 @@ func (l *PrefillLeader) recvAsk(p PeerID, k *leaderLink, a spec.Ask) {
 func (l *PrefillLeader) answerAsked(j *leaderJob) {
 	l.did("RecvAsk", j)
 	l.do(ReplyLeader{Peer: j.peer, Body: spec.Asked{Transfer: j.transfer, Tokens: uint32(len(j.prompt))}})
+	j.sayWait = l.cfg.AskedFirst
+	l.askedLater(j)
+}
+
+// askedLater sets the next repeat of Asked, with back-off.
+func (l *PrefillLeader) askedLater(j *leaderJob) {
+	j.sayAt = l.now + Time(j.sayWait)
+	j.sayWait = min(2*j.sayWait, l.cfg.AskedMax)
+	l.at(j.sayAt)
+}
+
+// askedAgain repeats Asked for a job whose grants have not come: a decode leader that has given the transfer up answers with Drop,
+// so that a lost Drop leaves nothing here.
+func (l *PrefillLeader) askedAgain(j *leaderJob) {
+	if k := l.links[j.peer]; k != nil && k.up {
+		l.do(ReplyLeader{Peer: j.peer, Body: spec.Asked{Transfer: j.transfer, Tokens: uint32(len(j.prompt))}})
+	}
+	l.askedLater(j)
 }
 
 // open enters a job and tells the ranks.

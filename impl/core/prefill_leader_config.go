@@ -20,6 +20,8 @@ type PrefillLeaderConfig struct {
 
 	LinkBound  Duration // how long a transfer goes on without a link to its decode leader; default 10 s
 	GrantBound Duration // how long an admitted transfer waits for its grants; default 5 min
+	AskedFirst Duration // first wait before Asked is said again while no grant comes; default 2 s, doubled up to AskedMax
+	AskedMax   Duration // default 30 s
 	HalfBound  Duration // how long a prefill-first half waits for the Ask that binds it; default 30 s
 
 	MaxTransfers int // admitted transfers and halves that are not over; default 4096
@@ -35,6 +37,8 @@ func (c PrefillLeaderConfig) WithDefaults() PrefillLeaderConfig {
 	}
 	orDur(&c.LinkBound, 10*second)
 	orDur(&c.GrantBound, 300*second)
+	orDur(&c.AskedFirst, 2*second)
+	orDur(&c.AskedMax, 30*second)
 	orDur(&c.HalfBound, 30*second)
 	orInt(&c.MaxTransfers, 4096)
 	orInt(&c.MaxTokens, 64<<20)
@@ -64,7 +68,7 @@ func (c PrefillLeaderConfig) Validate() error {
 		return fmt.Errorf("%w: the KV pools hold no prompt", ErrConfig)
 	}
 	return positive([]bound{{"chunk_tokens", int64(c.ChunkTokens)}, {"link_bound", int64(c.LinkBound)}, {"grant_bound", int64(c.GrantBound)},
-		{"half_bound", int64(c.HalfBound)}, {"max_transfers", int64(c.MaxTransfers)}, {"max_tokens", int64(c.MaxTokens)}, {"max_over", int64(c.MaxOver)}})
+		{"asked_first", int64(c.AskedFirst)}, {"asked_max", int64(c.AskedMax)}, {"half_bound", int64(c.HalfBound)}, {"max_transfers", int64(c.MaxTransfers)}, {"max_tokens", int64(c.MaxTokens)}, {"max_over", int64(c.MaxOver)}})
 }
 
 // Capacity is the longest prompt, in tokens, that every rank's KV pool could ever hold.

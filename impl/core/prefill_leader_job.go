@@ -33,6 +33,8 @@ type leaderJob struct {
 	links    []spec.Incarnation
 	deadline Time
 	grantBy  Time
+	sayAt    Time     // when Asked is said again: grants are what this side waits for
+	sayWait  Duration // to the repeat after that
 
 	state   jobState
 	granted []bool

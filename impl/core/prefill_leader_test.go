@@ -240,7 +240,7 @@ func TestPrefillLeader_Deadlines_StopWhatNobodyWaitsFor(t *testing.T) {
 	a := askOf(1, 4)
 	a.TimeLeft = 5e9
 	g.ask(a)
-	require.Equal(t, g.now+5e9, g.l.Deadline())
+	require.Equal(t, g.now+2e9, g.l.Deadline(), "first Asked is said again")
 	require.Equal(t, spec.CauseDeadline, reply[spec.AskFailed](g.wait(5e9)).Cause)
 	g.ask(askOf(2, 4))
 	g.from(0, PeerLink{Peer: 1, Identity: decodeIdentity(1)})
@@ -308,4 +308,19 @@ func TestPrefillLeader_ForgottenTransfer_IsNotBegunAgain(t *testing.T) {
 	acts := g.ask(askOf(1, 4))
 	require.Equal(t, spec.CausePeerLost, reply[spec.AskFailed](acts).Cause)
 	require.Empty(t, toRank[Assign](acts))
+}
+
+func TestPrefillLeader_GrantsDoNotCome_AskedIsSaidAgainUntilDropped(t *testing.T) {
+	g := newLeaderRig(t, 1, nil)
+	g.ask(askOf(1, 6))
+	require.NotNil(t, reply[spec.Asked](g.wait(g.l.cfg.AskedFirst)), "the Drop was lost: decode is asked whether it still wants this")
+	g.from(0, PeerSaid{Peer: 1, Body: spec.Drop{Transfer: xfer(1, 1), Cause: spec.CauseFenced}})
+	g.from(0, JobOver{Transfer: xfer(1, 1)})
+	require.Equal(t, 0, g.l.Status().Admitted)
+}
+
+func TestPrefillLeader_GrantsCame_AskedIsNotSaidAgain(t *testing.T) {
+	g := newLeaderRig(t, 1, nil)
+	g.admitted(1, 6)
+	require.Nil(t, reply[spec.Asked](g.wait(g.l.cfg.AskedFirst)))
 }
