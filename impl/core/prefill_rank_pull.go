@@ -4,7 +4,7 @@ import "kvfence/spec"
 
 // Pull: the reader copies from this rank's pools. Offer and Complete mean readable and end no hold; the source pages of a lease
 // stay held until the reader says Read, decode's mark passes the lease, or the reader's process has ended. A reader that has
-// stopped keeps what it was offered, bounded by MaxOffered, and its link gets no new offers.
+// stopped keeps what it was offered, bounded by MaxOffered or one lease, whichever is more, and its link gets no new offers.
 
 // offer offers the parts of a lease that are sealed whole, as far as the link's bound allows.
 func (r *PrefillRank) offer(l *prefillLease) {
@@ -12,21 +12,31 @@ func (r *PrefillRank) offer(l *prefillLease) {
 	if l.state != leaseWriting || k.state != linkOpen || r.stopped {
 		return
 	}
+	all := l.sourcePages()
+	if l.offered == 0 && k.offered > 0 && k.offered+all > r.cfg.MaxOffered {
+		return
+	}
 	for i := range l.parts {
 		p := &l.parts[i]
-		n := int(p.hi - p.lo)
 		if p.offered || p.sealed < p.hi {
 			continue
 		}
-		if k.offered > 0 && k.offered+n > r.cfg.MaxOffered {
-			return
-		}
 		p.offered = true
-		l.offered += n
-		k.offered += n
+		if l.offered == 0 { // with its first part a lease counts whole: half offered ones never wait for each other
+			l.offered = all
+			k.offered += all
+		}
 		r.did("Offer", l.transfer, l.id, k.peer)
 		r.send(k, spec.Offer{Transfer: l.transfer, Lease: l.id, SourceLease: uint64(l.job.owner), Done: r.done(l, p)})
 	}
+}
+
+// sourcePages is how many source pages all parts of a lease have, a page counted for each part.
+func (l *prefillLease) sourcePages() (n int) {
+	for i := range l.parts {
+		n += int(l.parts[i].hi - l.parts[i].lo)
+	}
+	return n
 }
 
 // offerAll goes on with every lease of a link that waited for it to open, or for pages to come back.

@@ -26,9 +26,6 @@ func TestWorld_OneRequest_IsAnsweredAndLeavesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := New(cfg)
-			if testing.Verbose() {
-				w.Trace = func(l string) { t.Log(l) }
-			}
 			require.NoError(t, w.RunUntil(w.Connected, 20_000))
 			q := w.Ask(0, submit("x", 10, 5))
 			require.NoError(t, w.RunUntil(w.Answered, 20_000))

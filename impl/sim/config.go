@@ -21,6 +21,7 @@ type Config struct {
 	Net          NetFaults
 	Fabric       mem.Faults // guards of the fabric that are off: a planted bug
 	Plant        Plant
+	Trace        func(line string) // if set, is given everything that happens
 
 	// Changes to the machines' configurations, for scenarios.
 	PrefillRank   func(*core.PrefillRankConfig)

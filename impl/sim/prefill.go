@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"kvfence/impl/core"
 	"kvfence/impl/device"
@@ -21,14 +22,15 @@ type prefillSide struct {
 
 // prefillRank is one rank of it with its memory.
 type prefillRank struct {
-	side  *prefillSide
-	rank  spec.Rank
-	host  *host
-	m     *core.PrefillRank
-	mem   device.Memory
-	peers map[spec.Incarnation]core.PeerID
-	links map[pathKey]*sourcePath
-	order []*sourcePath
+	side   *prefillSide
+	rank   spec.Rank
+	host   *host
+	m      *core.PrefillRank
+	mem    device.Memory
+	peers  map[spec.Incarnation]core.PeerID
+	links  map[pathKey]*sourcePath
+	order  []*sourcePath
+	fences []pathKey // under way
 }
 
 // pathKey names a data path at one end.
@@ -248,23 +250,31 @@ func (r *prefillRank) expect(a core.ExpectData) {
 
 // fence ends every path of a peer up to an epoch, and says so when the last has ended.
 func (r *prefillRank) fence(a core.Fence) {
-	wait := 0
 	for _, l := range r.order {
-		if l.peer != a.Peer || l.epoch > a.Old || l.fenced {
-			continue
-		}
 		switch {
+		case l.peer != a.Peer || l.epoch > a.Old || l.fenced:
 		case l.exp != nil:
 			l.exp.Shut()
 			l.fenced = true
-		case l.src != nil:
-			wait++
+		default:
 			l.src.Fence()
 		}
 	}
-	if wait == 0 {
-		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
+	r.fences = append(r.fences, pathKey{a.Peer, a.Old})
+	r.fenced()
+}
+
+// fenced says which fences have no path left that reads.
+func (r *prefillRank) fenced() {
+	kept := r.fences[:0]
+	for _, f := range r.fences {
+		if slices.ContainsFunc(r.order, func(l *sourcePath) bool { return l.peer == f.peer && l.epoch <= f.epoch && !l.fenced }) {
+			kept = append(kept, f)
+		} else {
+			r.side.later(r.host, core.FenceDone{Peer: f.peer, Old: f.epoch, OK: true})
+		}
 	}
+	r.fences = kept
 }
 
 // seal takes the digests of finished parts, and for pull writes the source tags.
@@ -347,7 +357,7 @@ func (s *sourceSink) Lost(error) {
 
 func (s *sourceSink) Fenced() {
 	s.l.fenced = true
-	s.r.side.later(s.r.host, core.FenceDone{Peer: s.l.peer, Old: s.l.epoch, OK: true})
+	s.r.fenced()
 }
 
 // exportSink is the same for a pull link.

@@ -38,11 +38,9 @@ type World struct {
 	minted  uint64          // incarnations
 	alarms  int
 
+	idle     func() bool // called when nothing can happen any more; true: now something can
 	requests []*Request
 	xfers    map[spec.TransferID]*xfer
-
-	// Trace, when set, is given every action of the specification as it happens.
-	Trace func(line string)
 }
 
 // xfer is what the world knows of a transfer from its Ask (or of a half from its Submit): the tokens that its KV stands for.
@@ -130,8 +128,8 @@ func (w *World) mint() (inc spec.Incarnation) {
 func (w *World) note(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	fmt.Fprintf(w.hash, "%d %s\n", w.now, line)
-	if w.Trace != nil {
-		w.Trace(fmt.Sprintf("%10.6f %s", float64(w.now)/1e9, line))
+	if w.cfg.Trace != nil {
+		w.cfg.Trace(fmt.Sprintf("%10.6f %s", float64(w.now)/1e9, line))
 	}
 }
 
@@ -310,7 +308,7 @@ func (w *World) RunUntil(done func() bool, bound int) error {
 		if done() {
 			return nil
 		}
-		if !w.Step() && w.err == nil && !done() {
+		if !w.Step() && w.err == nil && !done() && (w.idle == nil || !w.idle()) {
 			return fmt.Errorf("%w: seed %d: nothing can happen any more\n%s", ErrStuck, w.cfg.Seed, w.Dump())
 		}
 	}

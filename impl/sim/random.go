@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"kvfence/impl/core"
+	"kvfence/impl/transport/mem"
+	"kvfence/spec"
+)
+
+// Outcome is what a seed came to.
+type Outcome struct {
+	Seed         uint64
+	Hash         uint64
+	Steps        int
+	OK, Failed   int // requests answered with success, with a failure
+	Lost         int // whose node died
+	Alarms       int
+	Kills, Fails int // processes killed, operations of the fabric failed or lost
+	Causes       map[spec.Cause]int
+}
+
+// String is one line for people.
+func (o Outcome) String() string {
+	return fmt.Sprintf("seed %d hash %016x steps %d ok %d failed %d lost %d alarms %d kills %d fails %d", o.Seed, o.Hash, o.Steps, o.OK, o.Failed, o.Lost, o.Alarms, o.Kills, o.Fails)
+}
+
+// Shape draws a cluster from a seed: sizes, direction, faults of the network.
+func Shape(seed uint64) Config {
+	r := rand.New(rand.NewPCG(seed, 0x5368617065))
+	c := Config{Seed: seed, Pull: r.IntN(3) == 0, PrefillPages: uint32(6 + r.IntN(12)), DecodePages: uint32(8 + r.IntN(16)), Chunk: uint32(3 + r.IntN(8)), Channels: uint32(1 + r.IntN(3))}
+	for range 1 + r.IntN(2) {
+		c.Prefill = append(c.Prefill, 1+r.IntN(2))
+	}
+	for range 1 + r.IntN(2) {
+		c.Decode = append(c.Decode, 1+r.IntN(2))
+	}
+	if r.IntN(2) == 0 {
+		c.Net = NetFaults{Drop: r.IntN(8), Duplicate: r.IntN(8), Reorder: r.IntN(30)}
+	}
+	c.PrefillRank = func(p *core.PrefillRankConfig) {
+		p.MaxAnswers, p.MaxPostItems, p.MaxPosts, p.MaxSealItems = 4, 1+int(seed%5), 2, 3
+	}
+	return c
+}
+
+// Run is one seed: a cluster of drawn shape under requests and faults, then healed; every request has its answer and every page is
+// back at the end. change, if not nil, alters the drawn cluster. The error wraps ErrViolation or ErrStuck.
+func Run(seed uint64, change func(*Config)) (Outcome, error) {
+	cfg := Shape(seed)
+	if change != nil {
+		change(&cfg)
+	}
+	w := New(cfg)
+	out := Outcome{Seed: seed, Causes: map[spec.Cause]int{}}
+	m := &mayhem{w: w, out: &out, rng: rand.New(rand.NewPCG(seed, 0x6661756c74)), budget: 8}
+	w.idle = func() bool { m.act(); return true }
+	err := w.RunUntil(m.done, 400_000)
+	w.idle = nil
+	if err == nil {
+		m.heal()
+		err = w.RunUntil(func() bool { return w.Answered() && w.Clean() }, 400_000)
+	}
+	out.Hash, out.Steps, out.Alarms = w.Hash(), w.steps, w.alarms
+	for _, q := range w.requests {
+		switch {
+		case q.Half:
+		case q.Lost:
+			out.Lost++
+		case q.OK():
+			out.OK++
+		default:
+			out.Failed++
+			out.Causes[q.Cause]++
+		}
+	}
+	return out, err
+}
+
+// mayhem submits requests and breaks things between the steps of a run.
+type mayhem struct {
+	w      *World
+	out    *Outcome
+	rng    *rand.Rand
+	asked  int
+	budget int // faults to come
+	since  int
+}
+
+// done is called between steps: it may do one thing. It ends when everything is asked and answered, or nothing is to be expected soon.
+func (m *mayhem) done() bool {
+	if m.since++; m.since > 40+m.rng.IntN(200) {
+		m.since = 0
+		m.act()
+	}
+	return m.asked >= 14 && m.budget <= 0
+}
+
+func (m *mayhem) act() {
+	w := m.w
+	if m.asked < 14 && m.rng.IntN(3) > 0 {
+		m.asked++
+		w.Ask(m.rng.IntN(len(w.decode)), core.Submit{Tenant: fmt.Sprintf("tenant%d", m.rng.IntN(3)), Prompt: promptOf(m.rng), MaxNew: uint32(1 + m.rng.IntN(8)), TimeLeft: m.timeLeft()})
+		return
+	}
+	m.budget--
+	p, d := m.rng.IntN(len(w.prefill)), m.rng.IntN(len(w.decode))
+	switch m.rng.IntN(12) {
+	case 0:
+		m.out.Kills++
+		w.KillPrefill(p)
+	case 1:
+		m.out.Kills++
+		w.KillDecode(d)
+	case 2:
+		w.Cut(p, d)
+	case 3:
+		w.CutData(p, d)
+	case 4:
+		w.PausePrefill(p, true)
+	case 5:
+		w.PauseDecode(d, true)
+	case 6, 7, 8:
+		m.fabric()
+	case 9:
+		if len(w.requests) > 0 {
+			w.Leave(w.requests[m.rng.IntN(len(w.requests))])
+		}
+	default:
+		m.mend()
+	}
+}
+
+func promptOf(r *rand.Rand) (p []int32) {
+	shared := r.IntN(3) == 0 // the same prompt of several tenants
+	for i := range 1 + r.IntN(22) {
+		if shared {
+			p = append(p, int32(i))
+		} else {
+			p = append(p, int32(r.IntN(vocabulary)))
+		}
+	}
+	return p
+}
+
+func (m *mayhem) timeLeft() core.Duration {
+	if m.rng.IntN(5) == 0 {
+		return core.Duration(1 + m.rng.Int64N(2e9))
+	}
+	return 0
+}
+
+// fabric holds, loses, doubles or fails one operation under way.
+func (m *mayhem) fabric() {
+	ops := m.w.fabric.Pending()
+	if len(ops) == 0 {
+		return
+	}
+	op := ops[m.rng.IntN(len(ops))]
+	do := mem.Do(m.rng.IntN(4))
+	if do == mem.Advance {
+		_ = m.w.fabric.Hold(op.Ref, true)
+		return
+	}
+	if do == mem.Lose && op.Kind != mem.Write { // a lost write loses its stream with it; a lost notice alone is a hole no stream has
+		return
+	}
+	if m.w.fabric.Step(op.Ref, do) == nil {
+		m.out.Fails++
+		if do == mem.Lose {
+			m.w.fabric.CutPush(op.Link)
+		}
+	}
+}
+
+// mend ends one kind of fault that stands.
+func (m *mayhem) mend() {
+	w := m.w
+	for i := range w.prefill {
+		w.PausePrefill(i, false)
+		if m.rng.IntN(2) == 0 {
+			w.StartPrefill(i)
+		}
+	}
+	for i := range w.decode {
+		w.PauseDecode(i, false)
+		if m.rng.IntN(2) == 0 {
+			w.StartDecode(i)
+		}
+	}
+	w.cuts = map[[2]int]bool{}
+	w.release()
+}
+
+// release lets go of everything that was held.
+func (w *World) release() {
+	for _, op := range w.fabric.Pending() {
+		if op.Held {
+			_ = w.fabric.Hold(op.Ref, false)
+		}
+	}
+}
+
+// heal ends all faults: from here on delivery is fair.
+func (m *mayhem) heal() {
+	m.w.cfg.Net = NetFaults{}
+	for i := range m.w.prefill {
+		m.w.StartPrefill(i)
+	}
+	for i := range m.w.decode {
+		m.w.StartDecode(i)
+	}
+	for i := range m.w.prefill {
+		m.w.PausePrefill(i, false)
+	}
+	for i := range m.w.decode {
+		m.w.PauseDecode(i, false)
+	}
+	m.w.cuts = map[[2]int]bool{}
+	m.w.release()
+}
