@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -44,14 +45,18 @@ func run(args []string) int {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.SetArgs(args)
-	root.AddCommand(serveCommand(), gatewayCommand(), statusCommand(), configCommand(), versionCommand())
+	root.AddCommand(serveCommand(), gatewayCommand(), statusCommand(), configCommand(), benchCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	err := root.ExecuteContext(context.Background())
 	if err == nil {
 		return exitOK
 	}
-	for _, line := range flatten(err) {
-		fmt.Fprintln(os.Stderr, "kvfence: "+line)
+	for _, problem := range flatten(err) {
+		for line := range strings.Lines(problem) {
+			if line = strings.TrimSpace(line); line != "" {
+				fmt.Fprintln(os.Stderr, "kvfence: "+line)
+			}
+		}
 	}
 	var e *exitError
 	if errors.As(err, &e) {

@@ -60,6 +60,12 @@ func fuzzPart(each, all time.Duration) part {
 	return part{"fuzz", "each fuzz target, its corpus and then new inputs", all + 5*time.Minute, engine(), func(e *env) { e.fuzz(each, all) }}
 }
 
+func benchSmokePart() part {
+	return part{"bench-smoke", "every mover of kvfence bench runs and verifies; no figure is judged", 3 * time.Minute, engine(), func(e *env) {
+		e.command("bench-smoke", []string{"CGO_ENABLED=0"}, "go", "run", "./impl/cmd/kvfence", "bench", "--quick")
+	}}
+}
+
 // setNames are the sets that a person can ask for.
 func setNames() []string { return []string{"test", "fast", "long", "spec"} }
 
@@ -76,5 +82,5 @@ func partsOf(set string) []part {
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
-	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
+	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), benchSmokePart(), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
 }

@@ -61,13 +61,13 @@ func (r *report) print(out io.Writer) {
 	for _, f := range all.failures {
 		fmt.Fprintf(out, "failed %s: %s\n", f.name, f.why)
 	}
-	fmt.Fprintf(out, "\n%-8s %9s %6s %7s %7s %7s\n", "part", "seconds", "share", "passed", "failed", "skipped")
+	fmt.Fprintf(out, "\n%-12s %9s %6s %7s %7s %7s\n", "part", "seconds", "share", "passed", "failed", "skipped")
 	for _, x := range slices.Concat(r.results, []result{{part: "all", passed: all.passed, failures: all.failures, skips: all.skips, seconds: all.seconds}}) {
 		note := ""
 		if x.cached {
 			note = "  (unchanged since it passed)"
 		}
-		fmt.Fprintf(out, "%-8s %9.1f %5.0f%% %7d %7d %7d%s\n", x.part, x.seconds, 100*x.seconds/max(all.seconds, 1e-9), x.passed, len(x.failures), len(x.skips), note)
+		fmt.Fprintf(out, "%-12s %9.1f %5.0f%% %7d %7d %7d%s\n", x.part, x.seconds, 100*x.seconds/max(all.seconds, 1e-9), x.passed, len(x.failures), len(x.skips), note)
 	}
 	fmt.Fprintf(out, "%d passed, %d failed, %d skipped\n", all.passed, len(all.failures), len(all.skips))
 }
