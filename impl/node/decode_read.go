@@ -80,11 +80,13 @@ func (d *decodeSide) finishRead(rd *read, first core.FirstRead, step core.StepDo
 			d.later(d.ranks[k].host, core.ReadEnd{Lease: rd.leases[k], Bad: rd.bad[k]})
 		}
 	}
-	if rd.first {
-		d.later(d.lead, first)
-		return
-	}
-	d.later(d.lead, step)
+	d.laterDo(func() { // behind what the ranks have to say about bad tags: that is the first cause
+		if rd.first {
+			d.later(d.lead, first)
+			return
+		}
+		d.later(d.lead, step)
+	})
 }
 
 // read runs on a worker. Only when both checks passed at every rank does a token leave it.

@@ -69,6 +69,13 @@ func (d *decodeSide) Generate(ctx context.Context, req *api.Request, sink api.Si
 	if err := d.check(req); err != nil {
 		return api.Done{}, err
 	}
+	if most := int64(d.cfg.Bounds.Queue + d.cfg.Bounds.Running + 64); d.inside.Add(1) > most {
+		d.inside.Add(-1)
+		e := withCause(api.Errorf(api.OverCapacity, "%d requests are at this node", most), spec.CauseOverCapacity)
+		e.RetryAfterSeconds = 1
+		return api.Done{}, e
+	}
+	defer d.inside.Add(-1)
 	id := core.RequestID(d.nextID.Add(1))
 	q := &request{wake: make(chan struct{}, 1)}
 	submit := d.submission(id, req)
