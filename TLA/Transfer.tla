@@ -41,6 +41,9 @@ CONSTANTS
 (* does not look at; all on is the whole protocol.                            *)
 CONSTANTS
   Asking,                     \* requests come by Submit and Ask (off: every transfer is open from the start)
+  Running,                    \* transfers run, are read and answered (off: they stay open)
+  EmptyPlans,                 \* a lease may have no pages
+  Marking,                    \* decode raises marks
   Sharing,                    \* pages are published and shared
   Appending,                  \* decode appends to its tail page
   Losing,                     \* the fabric reports a write as failed
@@ -109,7 +112,7 @@ ASSUME NoTenant \in Tenant
 ASSUME Aux \subseteq Page /\ AuxWriter \in Rank
 ASSUME Big \subseteq Transfer
 ASSUME Views \subseteq {"same", "short", "other"}
-ASSUME {Asking, Sharing, Appending, Losing, Breaking, OwnMarking, PFencing} \subseteq BOOLEAN
+ASSUME {Asking, Running, EmptyPlans, Marking, Sharing, Appending, Losing, Breaking, OwnMarking, PFencing} \subseteq BOOLEAN
 ASSUME {PlantStray, PlantTorn, PlantFlip} \subseteq BOOLEAN
 ASSUME {Admit, CompleteNames, AllHolds, DeferRelease, SrcHold, LocalHold, SealedOnly, AckDrained, TakeDrained,
         CompleteVisible, ChannelAll, GoneLists, OnlyGranted, FenceFirst, FenceRaises, FenceWaits, MarkStart,
@@ -349,6 +352,7 @@ RecvAsked(t) ==
   /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Run(t) ==                                     \* the plan is whole: every lease of t was taken
+  /\ Running
   /\ lead[t] = "open"
   /\ lead' = [lead EXCEPT ![t] = "run"]
   /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
@@ -366,6 +370,7 @@ Success(t) ==
   /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Failure(t) ==                                 \* any cause, from anyone
+  /\ Running
   /\ lead[t] \in {"submitted", "asking", "open", "run"}
   /\ lead' = [lead EXCEPT ![t] = "failed"]
   /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
@@ -386,6 +391,7 @@ Grant(t, n, l, S, K) ==
   /\ l + 1 \in Nat
   /\ lead[t] = "open"
   /\ (S = {}) = (K = {})
+  /\ EmptyPlans \/ S # {}
   /\ \A k \in Rank : k \in K => up[k]
   /\ \A p \in Page : (p \in S /\ p \in Aux) => AuxWriter \in K
   /\ \A p \in Page : p \in S => own[p] = 0
@@ -595,6 +601,7 @@ Connect(k, i, d, e) ==
   /\ UNCHANGED <<leadV, pageV, leaseV, readV, ep, fencing, dinc, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 RaiseMark(k, m) ==                            \* at most the lowest lease whose hold on this link stands
+  /\ Marking
   /\ dmark[k] < m
   /\ m <= nextL
   /\ \A l \in Lease : l < m => ~hold[l, k]
@@ -945,6 +952,10 @@ NoEarlyRead == \A l, x, y \in Lease : \A p \in Page : \A g \in Gen : \A k \in Ra
 (* I6 *)
 SourceStable == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan : \A i \in Inc : \A q \in SPage :
   (<<l, k, p, c, i>> \in queued /\ src[l, k, p, c] = q) => (sown[k, q] = l /\ sst[k, q] = "sealed")
+
+(* I6, seen from the fabric: what is under way is what was computed for it.   *)
+SendsOwnBytes == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan : \A i \in Inc :
+  (pview[l, k] = "same" /\ <<l, k, p, c, i>> \in flying) => pay[l, k, p, c] = l
 
 (* I7: while its fence has not returned, an older write may still be placed.  *)
 Granted == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan : \A i \in Inc :

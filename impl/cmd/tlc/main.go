@@ -32,9 +32,11 @@ type options struct {
 	dir   string // folder of the specifications
 	only  string // "" or a part of a name
 	jar   string
-	long  bool // also the configurations marked long
-	write bool // record outcomes as the new expectations, and write the .cfg files
-	show  bool // print what TLC printed
+	jobs  int           // configurations at a time
+	limit time.Duration // of one configuration; what takes longer is cut off and differs
+	long  bool          // also the configurations marked long
+	write bool          // record outcomes as the new expectations, and write the .cfg files
+	show  bool          // print what TLC printed
 }
 
 func run(args []string, out io.Writer) error {
@@ -43,6 +45,8 @@ func run(args []string, out io.Writer) error {
 	flags.StringVar(&o.dir, "dir", "TLA", "folder of the specifications and manifest.json")
 	flags.StringVar(&o.only, "only", "", "run only configurations whose name contains this")
 	flags.StringVar(&o.jar, "jar", "", "path of the TLA+ tools jar")
+	flags.IntVar(&o.jobs, "jobs", 2, "configurations to run at a time")
+	flags.DurationVar(&o.limit, "limit", time.Hour, "time limit of one configuration")
 	flags.BoolVar(&o.long, "long", false, "run the long configurations, too")
 	flags.BoolVar(&o.write, "write", false, "rewrite the manifest and the .cfg files from what was found")
 	flags.BoolVar(&o.show, "show", false, "print TLC's own output")
@@ -62,57 +66,92 @@ func run(args []string, out io.Writer) error {
 	return checkAll(o, m, out)
 }
 
-// checkAll runs the chosen configurations one after another and prints a line for each.
+// result is one configuration's run.
+type result struct {
+	got    outcome
+	output string
+	diff   []string
+	err    error
+}
+
+// checkAll runs the chosen configurations, o.jobs at a time, and prints a line for each in the manifest's order.
 func checkAll(o options, m *manifest, out io.Writer) error {
 	began := time.Now()
-	var ran, bad, skipped, states int
+	var chosen []*configuration
+	skipped := 0
 	for i := range m.Configurations {
 		c := &m.Configurations[i]
-		if !strings.Contains(c.Name, o.only) {
-			continue
-		}
-		if c.Long && !o.long {
+		switch {
+		case !strings.Contains(c.Name, o.only):
+		case c.Long && !o.long:
 			skipped++
-			continue
+		default:
+			chosen = append(chosen, c)
 		}
-		text, err := m.configText(c)
-		if err != nil {
-			return err
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("no configuration to run is named like %q", o.only)
+	}
+	bad, states := 0, 0
+	for i, done := range start(o, m, chosen) {
+		r := <-done
+		if r.err != nil {
+			return fmt.Errorf("%s: %w", chosen[i].Name, r.err)
 		}
-		got, output, err := runTLC(o, m.Modules[c.Module].Model, c, text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", c.Name, err)
-		}
-		ran++
-		states += got.seen
-		diff := compare(c, got)
-		if o.write {
-			c.Expect = got.expectation(c)
-			diff = nil
-		}
-		if !o.write {
-			diff = append(diff, m.compareFile(o.dir, c, text)...)
-		}
-		fmt.Fprintln(out, line(c, got, diff))
-		if o.show || len(diff) > 0 {
-			fmt.Fprint(out, tail(output, o.show))
-		}
-		if len(diff) > 0 {
+		states += r.got.seen
+		if len(r.diff) > 0 {
 			bad++
+		}
+		fmt.Fprintln(out, line(chosen[i], r.got, r.diff))
+		if o.show || len(r.diff) > 0 {
+			fmt.Fprint(out, tail(r.output, o.show))
 		}
 	}
 	fmt.Fprintf(out, "%d configurations, %d as expected, %d not, %d long ones left out; %d distinct states, %.0f s\n",
-		ran, ran-bad, bad, skipped, states, time.Since(began).Seconds())
+		len(chosen), len(chosen)-bad, bad, skipped, states, time.Since(began).Seconds())
 	if o.write {
 		return m.save(o.dir)
 	}
 	if bad > 0 {
 		return errDiffers
 	}
-	if ran == 0 {
-		return fmt.Errorf("no configuration is named like %q", o.only)
-	}
 	return nil
+}
+
+// start returns a channel for each configuration; its one result comes when it has run.
+func start(o options, m *manifest, chosen []*configuration) []chan result {
+	slots := make(chan struct{}, max(o.jobs, 1))
+	results := make([]chan result, len(chosen))
+	for i := range chosen {
+		results[i] = make(chan result, 1)
+	}
+	go func() {
+		for i, c := range chosen {
+			slots <- struct{}{}
+			go func() {
+				results[i] <- check(o, m, c)
+				<-slots
+			}()
+		}
+	}()
+	return results
+}
+
+// check runs one configuration and compares; with o.write what was found becomes what is expected.
+func check(o options, m *manifest, c *configuration) result {
+	text, err := m.configText(c)
+	if err != nil {
+		return result{err: err}
+	}
+	got, output, err := runTLC(o, m.Modules[c.Module].Model, c, text)
+	if err != nil {
+		return result{err: err}
+	}
+	if o.write {
+		c.Expect = got.expectation(c)
+		return result{got: got, output: output}
+	}
+	return result{got: got, output: output, diff: append(compare(c, got), m.compareFile(o.dir, c, text)...)}
 }
 
 func line(c *configuration, got outcome, diff []string) string {

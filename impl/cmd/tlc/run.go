@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -46,8 +47,9 @@ type outcome struct {
 	took     time.Duration
 }
 
-// runTLC runs one configuration in a temporary folder. A non-zero exit of TLC is an outcome, not an error. What must be violated
-// runs with one worker, so that the counterexample is always the same.
+// runTLC runs one configuration in a temporary folder. A non-zero exit of TLC, or -1 for a run cut off by o.limit,
+// is an outcome, not an error. TLC gets one worker,
+// so that a counterexample is always the same; configurations run beside each other instead.
 func runTLC(o options, model string, c *configuration, text string) (outcome, string, error) {
 	tmp, err := os.MkdirTemp("", "tlc")
 	if err != nil {
@@ -70,18 +72,19 @@ func runTLC(o options, model string, c *configuration, text string) (outcome, st
 	if err := os.WriteFile(filepath.Join(tmp, "run.cfg"), []byte(text), 0o644); err != nil {
 		return outcome{}, "", err
 	}
-	workers := "2"
-	if c.Expect.Violated != "" {
-		workers = "1"
-	}
-	args := []string{"-XX:+UseParallelGC", "-cp", o.jar, "tlc2.TLC", "-workers", workers, "-metadir", filepath.Join(tmp, "states"), "-config", "run.cfg"}
+	args := []string{"-XX:+UseSerialGC", "-XX:CICompilerCount=2", "-cp", o.jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"), "-config", "run.cfg"}
 	if c.Simulate != "" {
 		args = append(args, "-simulate", c.Simulate, "-depth", strconv.Itoa(c.Depth), "-seed", "1")
 	}
-	cmd := exec.Command("java", append(args, model+".tla")...)
+	ctx, cancel := context.WithTimeout(context.Background(), o.limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "java", append(args, model+".tla")...)
 	cmd.Dir = tmp
 	began := time.Now()
 	raw, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return outcome{exit: -1, took: time.Since(began)}, string(raw), nil
+	}
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return outcome{}, "", err
