@@ -15,6 +15,9 @@ import (
 // source page (I6); one that may still land has its destination page, in its generation (I2), whatever the grant table would say.
 func (w *World) check() {
 	for _, op := range w.fabric.Pending() {
+		if (op.Kind == mem.Write && op.State >= mem.Checked || op.Kind == mem.Job) && w.targetFenced(op.Link) {
+			w.violate("I16: the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
+		}
 		if op.Kind != mem.Write {
 			continue
 		}
@@ -54,6 +57,22 @@ func (w *World) checkTarget(op mem.Op, wr transport.Write) {
 			}
 		}
 	}
+}
+
+// targetFenced reports a path of a live decode process whose fence the fabric has reported.
+func (w *World) targetFenced(info transport.LinkInfo) bool {
+	for _, d := range w.decode {
+		for _, r := range d.ranks {
+			for _, t := range r.order {
+				for _, p := range t.paths {
+					if d.up && p.info == info {
+						return p.fenced
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // sourceOf is like sourcePath, fenced or not.
