@@ -97,7 +97,7 @@ func TestReport_Print_EndsWithPlainLine(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Equal(t, "43 passed, 1 failed, 1 skipped", lines[len(lines)-1])
 	require.Contains(t, out.String(), "skipped m/a.TestNot: no nftables here")
-	require.Contains(t, out.String(), "test           3.0    75%      40       1       1")
+	require.Contains(t, out.String(), "test               3.0    75%      40       1       1")
 	require.Equal(t, []string{"test"}, rep.failedParts())
 }
 
