@@ -215,7 +215,7 @@ func (r *decodeRank) act(a core.Action) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.dUp() && c.d == r {
 			w.note("%s says %T to %d", r.host.name, a.Env.Body, a.Peer)
-			w.transmit(&c.toP, a.Env)
+			w.transmit(&c.toP, true, a.Env)
 		}
 	case core.CloseConn:
 		if c := w.conn(a.Conn); c != nil && c.d == r {

@@ -33,9 +33,11 @@ func (c *conn) dUp() bool { return c.d.side.up && c.d.side.life == c.dLife && !c
 func (c *conn) pUp() bool { return c.p.side.up && c.p.side.life == c.pLife && !c.pClosed }
 
 // transmit puts a message on its way. Faults lose, double or delay it; the end of a stream is never lost.
-func (w *World) transmit(q *[]packet, env spec.Envelope) {
+func (w *World) transmit(q *[]packet, toPrefill bool, env spec.Envelope) {
 	n := 1
 	switch f := w.cfg.Net; {
+	case w.Filter != nil && w.Filter(toPrefill, env) == Lost:
+		n = 0
 	case w.rng.IntN(100) < f.Drop:
 		n = 0
 	case w.rng.IntN(100) < f.Duplicate:
@@ -55,25 +57,27 @@ func (w *World) packets(run []func(), soon func(core.Time)) []func() {
 		}
 		kept = append(kept, c)
 		cut := w.cuts[[2]int{c.p.side.slot, c.d.side.slot}]
-		run = w.arrivals(run, soon, c, &c.toP, c.pUp() && !c.p.side.paused && !cut, c.atPrefill)
-		run = w.arrivals(run, soon, c, &c.toD, c.dUp() && !c.d.side.paused && !cut, c.atDecode)
+		run = w.arrivals(run, soon, c, &c.toP, true, c.pUp() && !c.p.side.paused && !cut, c.atPrefill)
+		run = w.arrivals(run, soon, c, &c.toD, false, c.dUp() && !c.d.side.paused && !cut, c.atDecode)
 	}
 	w.conns = kept
 	return run
 }
 
-func (w *World) arrivals(run []func(), soon func(core.Time), c *conn, q *[]packet, open bool, take func(packet)) []func() {
+func (w *World) arrivals(run []func(), soon func(core.Time), c *conn, q *[]packet, toPrefill, open bool, take func(packet)) []func() {
 	if !open || len(*q) == 0 {
 		return run
 	}
-	n := 1
+	n, ahead := 1, 0 // ahead: packets that were passed over because a scenario holds them
 	if w.cfg.Net.Reorder > 0 {
-		n = min(len(*q), 3)
+		n = 3
 	}
-	for i := range n {
+	for i := 0; i < len(*q) && i < n+ahead; i++ {
 		p := (*q)[i]
 		switch {
-		case i > 0 && (p.eof || w.rng.IntN(100) >= w.cfg.Net.Reorder):
+		case !p.eof && w.Filter != nil && w.Filter(toPrefill, p.env) == Held:
+			ahead++
+		case i > ahead && (p.eof || w.rng.IntN(100) >= w.cfg.Net.Reorder):
 		case p.at > w.now:
 			soon(p.at)
 		default:

@@ -18,7 +18,7 @@ func (w *World) check() {
 		if (op.Kind == mem.Write && op.State >= mem.Checked || op.Kind == mem.Job) && w.targetFenced(op.Link) {
 			w.violate("I16: the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
 		}
-		if op.Kind != mem.Write {
+		if op.Kind != mem.Write || w.lax {
 			continue
 		}
 		src := w.sourceOf(op.Link)

@@ -173,6 +173,12 @@ func (p *prefillSide) compute(a core.Compute) {
 		}
 	}
 	done := core.ComputeDone{Transfer: a.Transfer, From: a.From, To: a.To}
+	if p.w.FailCompute != nil {
+		if done.Err = p.w.FailCompute(a); done.Err != "" {
+			p.w.work(p.lead, "compute", 3_000_000, func() { p.later(p.lead, done) })
+			return
+		}
+	}
 	fill(0x5a)
 	if p.w.cfg.Plant.SealEarly {
 		p.later(p.lead, done)
@@ -198,7 +204,7 @@ func (r *prefillRank) act(a core.Action) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.pUp() && c.p == r {
 			w.note("%s says %T to %d", r.host.name, a.Env.Body, a.Peer)
-			w.transmit(&c.toD, a.Env)
+			w.transmit(&c.toD, false, a.Env)
 		}
 	case core.CloseConn:
 		if c := w.conn(a.Conn); c != nil && c.p == r {

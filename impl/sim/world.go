@@ -38,6 +38,12 @@ type World struct {
 	minted  uint64          // incarnations
 	alarms  int
 
+	// For scenarios; nil: nothing is held or dropped, no computation fails.
+	HoldOp      func(op mem.Op) bool
+	Filter      func(toPrefill bool, env spec.Envelope) Fate
+	FailCompute func(a core.Compute) string // the engine's error, "" for none
+
+	lax      bool        // the fabric is made to break its own order: the oracle does not judge writes under way
 	idle     func() bool // called when nothing can happen any more; true: now something can
 	requests []*Request
 	xfers    map[spec.TransferID]*xfer
@@ -49,6 +55,16 @@ type xfer struct {
 	prompt int
 	toy    *toy
 }
+
+// Fate is what becomes of a message.
+type Fate uint8
+
+// The fates of a message.
+const (
+	Pass Fate = iota
+	Lost      // it never arrives
+	Held      // it waits, and what is behind it goes on
+)
 
 // work is something that a node's device does and that ends in an event: not before at, in any order with everything else.
 type work struct {
@@ -230,7 +246,7 @@ func (w *World) choices() (run []func(), next core.Time) {
 	}
 	run = w.packets(run, soon)
 	for _, op := range w.fabric.Pending() {
-		if op.Ready && !op.Held && !w.opCut(op) {
+		if op.Ready && !op.Held && !w.opCut(op) && (w.HoldOp == nil || !w.HoldOp(op)) {
 			run = append(run, func() { w.fabricStep(op) })
 		}
 	}
