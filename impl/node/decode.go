@@ -62,6 +62,8 @@ type peerAddr struct {
 	name string // of the side; empty: any
 	rank uint16
 	size int
+	// shared says that one address stands for the whole side, which then says how many ranks it has.
+	shared bool
 }
 
 // decodeRank is one rank: its machine, memory, connections and links.
@@ -181,7 +183,7 @@ func (d *decodeSide) learn(peers []config.Peer) error {
 		for k := range n {
 			addr := p.Addresses[min(k, len(p.Addresses)-1)]
 			id := core.PeerID(len(d.peers) + 1)
-			d.peers = append(d.peers, peerAddr{id: id, addr: addr, name: p.Name, rank: uint16(k), size: n})
+			d.peers = append(d.peers, peerAddr{id: id, addr: addr, name: p.Name, rank: uint16(k), size: n, shared: len(p.Addresses) == 1})
 			side = append(side, id)
 		}
 		d.sides = append(d.sides, side)
@@ -191,7 +193,7 @@ func (d *decodeSide) learn(peers []config.Peer) error {
 
 // askRanks asks the one address of a side for the number of its ranks, again until it answers.
 func (d *decodeSide) askRanks(p config.Peer) (int, error) {
-	wait := newBackoff(d.cfg.Timeouts.Repeat, 5*time.Second)
+	wait := newBackoff(d.cfg.Timeouts.Repeat, d.cfg.Timeouts.Liveness)
 	for n := 0; ; n++ {
 		c, ranks, err := dialControl(d.starting, p.Addresses[0], p.Name, 0, d.creds, d.cfg.Timeouts.Liveness, 16)
 		if err == nil {

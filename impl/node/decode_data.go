@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"kvfence/impl/core"
@@ -47,16 +48,31 @@ func (r *decodeRank) openData(a core.OpenData) {
 	sink := &targetSink{rank: r, peer: a.Peer, link: l, end: e}
 	d := r.side
 	opts := tcp.Options{Streams: d.cfg.Transport.Streams, Congestion: d.cfg.Transport.CongestionControl}
+	peer := d.peers[a.Peer-1]
+	addr := dialable(a.Info.Address, peer.addr)
 	if !d.cfg.TLS.PlainData {
-		opts.TLS = d.creds.client(serverName(d.peers[a.Peer-1].name, a.Info.Address))
+		opts.TLS = d.creds.client(serverName(peer.name, addr))
 	}
 	d.wg.Go(func() {
-		t, err := tcp.Dial(ctx, a.Info.Address, info, l.grants, sink, opts)
+		t, err := tcp.Dial(ctx, addr, info, l.grants, sink, opts)
 		d.box.put(func() {
 			d.later(r.host, dataUp(a.Peer, a.Epoch, l.push.opened(e, t, err)))
 			sink.lateLoss()
 		})
 	})
+}
+
+// dialable is where to dial an announced data address: a listener on all addresses of its host is dialed on the one that its
+// control link uses.
+func dialable(announced, control string) string {
+	host, port, err := net.SplitHostPort(announced)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
+		return announced
+	}
+	if host, _, err = net.SplitHostPort(control); err != nil {
+		return announced
+	}
+	return net.JoinHostPort(host, port)
 }
 
 // fence carries out decode's fence in the order that it needs: the epoch is raised first, so that no placement begins; then the

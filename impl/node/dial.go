@@ -47,7 +47,7 @@ type outConn struct {
 // keepDialing holds one control connection to p, and dials again with back-off when it ends. It ends with the side's context.
 func (r *decodeRank) keepDialing(p peerAddr) {
 	d := r.side
-	wait := newBackoff(d.cfg.Timeouts.Repeat, 5*time.Second)
+	wait := newBackoff(d.cfg.Timeouts.Repeat, d.cfg.Timeouts.Liveness)
 	for n := 0; ; n++ {
 		oc, err := r.dial(p)
 		if err == nil {
@@ -77,7 +77,7 @@ func (r *decodeRank) dial(p peerAddr) (*outConn, error) {
 		return nil, err
 	}
 	oc := &outConn{rank: r, peer: p, conn: c, id: core.ConnID(d.conns.Add(1)), held: time.Now(), gone: make(chan struct{})}
-	if int(ranks) != p.size && len(d.sides) > 0 && p.size > 1 {
+	if int(ranks) != p.size && p.shared {
 		d.log.Warn("the prefill side has another number of ranks than expected", "peer", p.addr, "ranks", ranks, "expected", p.size)
 	}
 	ev := core.Dialed{Peer: p.id, Conn: oc.id}

@@ -3,8 +3,11 @@ package node
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
+	"time"
 
 	"kvfence/impl/device"
 	"kvfence/impl/transport/shm"
@@ -65,6 +68,35 @@ func makeSocketDir(dir string) error {
 	return nil
 }
 
+// maxStale bounds the sockets that one start looks at.
+const maxStale = 1024
+
+// staleAge is how old a socket must be to be removed: a younger one may be between its bind and its listen.
+const staleAge = time.Minute
+
+// removeStale removes sockets in dir that nobody listens on any more: nodes that were killed leave theirs behind.
+func removeStale(dir string) error {
+	names, err := filepath.Glob(filepath.Join(socketDir(dir), "*.sock"))
+	if err != nil {
+		return err
+	}
+	for _, name := range names[:min(len(names), maxStale)] {
+		if st, err := os.Stat(name); err != nil || time.Since(st.ModTime()) < staleAge {
+			continue
+		}
+		c, err := net.Dial("unixpacket", name)
+		switch {
+		case err == nil:
+			_ = c.Close() // somebody's
+		case errors.Is(err, syscall.ECONNREFUSED):
+			if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // bindData gives a prefill rank its memory and the listener of its transport.
 func (r *prefillRank) bindData() (err error) {
 	cfg := r.side.cfg
@@ -78,6 +110,9 @@ func (r *prefillRank) bindData() (err error) {
 	}
 	if err := makeSocketDir(cfg.Transport.SocketDir); err != nil {
 		return err
+	}
+	if err := removeStale(cfg.Transport.SocketDir); err != nil {
+		return fmt.Errorf("%w: transport.socket_dir: %w", ErrListen, err)
 	}
 	r.shm, err = shm.Listen(shm.ExporterConfig{Path: socketPath(cfg.Transport.SocketDir, r.inc), Pools: pools, Refused: func(err error) {
 		r.side.metrics.refused("prefill", "auth", "reader")

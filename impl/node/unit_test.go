@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -286,4 +288,33 @@ func TestPool_Close_WaitsForTheRunningJobAndDropsTheRest(t *testing.T) {
 	require.Contains(t, []int{1, 101}, ran)
 	p.put(func() { ran = -1 })
 	require.NotEqual(t, -1, ran)
+}
+
+func TestDialable_ListenerOnAllAddresses_IsDialedWhereItsControlLinkIs(t *testing.T) {
+	require.Equal(t, "10.0.0.9:7071", dialable("[::]:7071", "10.0.0.9:7070"))
+	require.Equal(t, "[fe80::1]:7071", dialable("0.0.0.0:7071", "[fe80::1]:7070"))
+	require.Equal(t, "10.0.0.8:7071", dialable("10.0.0.8:7071", "10.0.0.9:7070"))
+	require.Equal(t, "prefill:7071", dialable("prefill:7071", "10.0.0.9:7070"))
+}
+
+func TestSocketDir_KilledNodesSocket_IsRemovedAndALiveOneStays(t *testing.T) {
+	dir := shortDir(t)
+	live, err := net.Listen("unixpacket", filepath.Join(dir, "live.sock"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, live.Close()) }()
+	dead, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: filepath.Join(dir, "dead.sock"), Net: "unixpacket"})
+	require.NoError(t, err)
+	dead.SetUnlinkOnClose(false)
+	require.NoError(t, dead.Close())
+	require.NoError(t, removeStale(dir))
+	require.FileExists(t, filepath.Join(dir, "dead.sock"), "it may be about to listen")
+	old := time.Now().Add(-2 * staleAge)
+	for _, name := range []string{"dead.sock", "live.sock"} {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
+	}
+	require.NoError(t, removeStale(dir))
+	require.NoFileExists(t, filepath.Join(dir, "dead.sock"))
+	require.FileExists(t, filepath.Join(dir, "live.sock"))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	require.ErrorIs(t, makeSocketDir(dir), ErrListen)
 }
