@@ -97,7 +97,7 @@ func (r *decodeRank) dial(p peerAddr) (*outConn, error) {
 }
 
 func (oc *outConn) refused(error) {
-	oc.rank.side.metrics.refused("decode", string(spec.RefuseUnknownKind), "message")
+	oc.rank.side.metrics.unknownKind("decode")
 }
 
 func (oc *outConn) recv(env spec.Envelope, release func()) {
@@ -111,7 +111,7 @@ func (oc *outConn) onLoop(env spec.Envelope) {
 	d := oc.rank.side
 	if m, ok := env.Body.(spec.Accept); ok {
 		if err := vouches(oc.conn.leaf, m.Identity.Name); err != nil {
-			d.metrics.refused("decode", "identity", env.Body.Kind().String())
+			d.metrics.stranger("decode", strangeIdentity)
 			d.log.Warn("control connection given up", "peer", oc.peer.addr, "err", err)
 			oc.conn.abort()
 			return

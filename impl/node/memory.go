@@ -115,7 +115,7 @@ func (r *prefillRank) bindData() (err error) {
 		return fmt.Errorf("%w: transport.socket_dir: %w", ErrListen, err)
 	}
 	r.shm, err = shm.Listen(shm.ExporterConfig{Path: socketPath(cfg.Transport.SocketDir, r.inc), Pools: pools, Refused: func(err error) {
-		r.side.metrics.refused("prefill", "auth", "reader")
+		r.side.metrics.stranger("prefill", strangeReader)
 		r.side.log.Warn("reader refused", "rank", r.rank, "err", err)
 	}})
 	if err != nil {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,6 +17,7 @@ import (
 type metrics struct {
 	registry  *prometheus.Registry
 	refusals  *prometheus.CounterVec
+	strangers *prometheus.CounterVec
 	requests  *prometheus.CounterVec
 	tokens    prometheus.Counter
 	bytes     *prometheus.CounterVec
@@ -39,6 +41,7 @@ func newMetrics() *metrics {
 	m := &metrics{
 		registry:  prometheus.NewRegistry(),
 		refusals:  counter("refusals_total", "Messages and writes that were not acted upon, by reason.", "role", "reason", "about"),
+		strangers: counter("connections_refused_total", "Connections that were closed before they were a link's, by reason.", "role", "reason"),
 		requests:  counter("requests_total", "Answered requests by verdict and first cause.", "verdict", "cause"),
 		tokens:    prometheus.NewCounter(prometheus.CounterOpts{Name: "kvfence_tokens_total", Help: "Tokens handed out after their second tag check."}),
 		bytes:     counter("payload_bytes_total", "Page bytes queued for transfer.", "transport"),
@@ -53,13 +56,35 @@ func newMetrics() *metrics {
 		badParts: counter("bad_parts_total", "Parts of pages whose tag or digest was not as expected.", "role", "state"),
 		stops:    counter("stops_total", "Stops for a broken invariant or a failed fence.", "role"),
 	}
-	m.registry.MustRegister(m.refusals, m.requests, m.tokens, m.bytes, m.pages, m.links, m.leases, m.transfers, m.fences, m.alarms, m.badParts, m.stops,
+	m.registry.MustRegister(m.refusals, m.strangers, m.requests, m.tokens, m.bytes, m.pages, m.links, m.leases, m.transfers, m.fences, m.alarms, m.badParts, m.stops,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
 func (m *metrics) refused(role, reason, about string) {
 	m.refusals.WithLabelValues(role, reason, about).Inc()
+}
+
+// Reasons for which a connection is closed before it is a link's.
+const (
+	strangeGreeting = "greeting" // TLS or greeting did not come about
+	strangeIdentity = "identity" // the certificate is another node's
+	strangeReader   = "reader"   // shm: the reader did not prove itself
+	strangeFull     = "full"     // a bound of this node
+	strangeStart    = "start"    // it began with something else than a connect
+)
+
+func (m *metrics) stranger(role, reason string) { m.strangers.WithLabelValues(role, reason).Inc() }
+
+// unknownKind books a message of a kind that this version does not know.
+func (m *metrics) unknownKind(role string) {
+	m.refused(role, string(spec.RefuseUnknownKind), "unknown")
+}
+
+// stop books that a machine ("decode/0") stopped, under its role.
+func (m *metrics) stop(machine string) {
+	role, _, _ := strings.Cut(machine, "/")
+	m.stops.WithLabelValues(role).Inc()
 }
 
 // count books a machine's Count; its words come from the machine, not from the peer.

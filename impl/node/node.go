@@ -221,7 +221,7 @@ func (n *Node) serve(name string, l net.Listener, h http.Handler) {
 
 // fail ends the node for a reason of its own: nothing is served any more; the fences that the machine asked for go on.
 func (n *Node) fail(s core.Stop, who string) {
-	n.metrics.stops.WithLabelValues(who).Inc()
+	n.metrics.stop(who)
 	n.log.Error("STOP: the node serves nothing more", "machine", who, "invariant", s.Invariant, "broken", s.Broken)
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -201,14 +201,14 @@ func (p *prefillSide) acceptAll() {
 		}
 		if p.open.Add(1) > int64(p.cfg.Bounds.Connections) {
 			p.open.Add(-1)
-			p.metrics.refused("prefill", string(spec.RefuseFull), "connection")
+			p.metrics.stranger("prefill", strangeFull)
 			_ = nc.Close() // nobody is known yet, there is nothing to say
 			continue
 		}
 		p.wg.Go(func() {
 			if err := p.take(nc); err != nil {
 				p.open.Add(-1)
-				p.metrics.refused("prefill", "greeting", "connection")
+				p.metrics.stranger("prefill", strangeGreeting)
 				p.log.Warn("control connection refused", "from", nc.RemoteAddr(), "err", err)
 				_ = nc.Close() // the reason is logged
 			}
@@ -243,7 +243,7 @@ type incoming struct {
 }
 
 func (in *incoming) refused(error) {
-	in.side.metrics.refused("prefill", string(spec.RefuseUnknownKind), "message")
+	in.side.metrics.unknownKind("prefill")
 }
 
 func (in *incoming) recv(env spec.Envelope, release func()) {
@@ -264,7 +264,7 @@ func (in *incoming) onLoop(env spec.Envelope) {
 		return
 	}
 	if !isConnect {
-		in.side.metrics.refused("prefill", string(spec.RefuseWrongState), env.Body.Kind().String())
+		in.side.metrics.stranger("prefill", strangeStart)
 		in.conn.abort()
 		return
 	}
@@ -273,14 +273,14 @@ func (in *incoming) onLoop(env spec.Envelope) {
 		err = anyName(in.conn.leaf, allowed)
 	}
 	if err != nil {
-		in.side.metrics.refused("prefill", "identity", env.Body.Kind().String())
+		in.side.metrics.stranger("prefill", strangeIdentity)
 		in.side.log.Warn("control connection refused", "from", in.conn.nc.RemoteAddr(), "err", err)
 		in.conn.abort()
 		return
 	}
 	peer, ok := in.side.peerOf(env.From)
 	if !ok {
-		in.side.metrics.refused("prefill", string(spec.RefuseFull), env.Body.Kind().String())
+		in.side.metrics.stranger("prefill", strangeFull)
 		in.conn.abort()
 		return
 	}

@@ -258,7 +258,7 @@ func TestTLS_DecodeThatIsNotNamed_IsRefused(t *testing.T) {
 		_, body := get(t, "http://"+prefill.Addresses().Operator+"/metrics")
 		for s := bufio.NewScanner(strings.NewReader(body)); s.Scan(); {
 			var n float64
-			if _, err := fmt.Sscanf(s.Text(), `kvfence_refusals_total{about="connect",reason="identity",role="prefill"} %f`, &n); err == nil {
+			if _, err := fmt.Sscanf(s.Text(), `kvfence_connections_refused_total{reason="identity",role="prefill"} %f`, &n); err == nil {
 				return n
 			}
 		}
