@@ -220,7 +220,18 @@ func newChild(t *testing.T, change ...func(*exec.Cmd)) *child {
 // do sends a command and waits for its answer.
 func (c *child) do(k command) event {
 	c.t.Helper()
+	c.send(k)
+	return c.answer()
+}
+
+// send only sends: the process may be stopped before it can answer.
+func (c *child) send(k command) {
+	c.t.Helper()
 	require.NoError(c.t, c.in.Encode(k))
+}
+
+func (c *child) answer() event {
+	c.t.Helper()
 	e, open := <-c.answers
 	require.True(c.t, open, "reader's process has ended")
 	return e
