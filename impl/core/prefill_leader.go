@@ -266,11 +266,11 @@ func (l *PrefillLeader) jobTimers(j *leaderJob) {
 		l.stop(j, spec.CauseDeadline, "the time of the request is up")
 		return
 	}
-	if j.state == jobGranting && late(j.grantBy) {
+	if j.ungranted() && late(j.grantBy) {
 		l.stop(j, spec.CauseDeadline, "its grants did not come")
 		return
 	}
-	if j.bound && j.state == jobGranting && late(j.sayAt) {
+	if j.bound && j.ungranted() && late(j.sayAt) {
 		l.askedAgain(j)
 	}
 	if k := l.links[j.peer]; j.bound && k != nil && !k.up && late(k.down+Time(l.cfg.LinkBound)) {

@@ -219,6 +219,9 @@ func (l *PrefillLeader) bind(p PeerID, a spec.Ask, domain spec.Domain, fail func
 		return
 	}
 	j.bound, j.transfer, j.peer, j.links = true, a.Transfer, p, a.Links
+	j.regranted = make([]bool, len(l.lost))
+	j.grantBy = l.now + Time(l.cfg.GrantBound)
+	l.at(j.grantBy)
 	l.bound[a.Transfer] = j
 	j.deadline = 0
 	if a.TimeLeft > 0 {

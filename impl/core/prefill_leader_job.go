@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"kvfence/spec"
 )
@@ -36,11 +37,12 @@ type leaderJob struct {
 	sayAt    Time     // when Asked is said again: grants are what this side waits for
 	sayWait  Duration // to the repeat after that
 
-	state   jobState
-	granted []bool
-	taking  spec.Rank // the rank that was asked for pages
-	pages   [][spec.ComponentCount][]spec.GrantedPage
-	done    uint32 // tokens computed
+	state     jobState
+	granted   []bool
+	regranted []bool    // of a half, since it is bound
+	taking    spec.Rank // the rank that was asked for pages
+	pages     [][spec.ComponentCount][]spec.GrantedPage
+	done      uint32 // tokens computed
 
 	stopped   bool // Break was sent
 	cause     spec.Cause
@@ -50,20 +52,29 @@ type leaderJob struct {
 	gone      bool // removed
 }
 
-// granted notes that a rank has all its grants; when all have, the job queues for source pages.
-func (l *PrefillLeader) granted(r spec.Rank, key spec.TransferID) {
-	j := l.jobs[key]
-	if j == nil || j.stopped || j.state != jobGranting {
+// ungranted reports a job of which some rank still waits for grants: of a half, those that come when it is bound.
+func (j *leaderJob) ungranted() bool {
+	return j.state == jobGranting || j.half && j.bound && slices.Contains(j.regranted, false)
+}
+
+// granted notes that a rank has all its grants; when all have, the job queues for source pages. A half needs none for that: its ranks
+// say Granted by its key at once, and again by the name of the transfer that took it.
+func (l *PrefillLeader) granted(r spec.Rank, name spec.TransferID) {
+	j := l.jobs[name]
+	if j == nil {
+		if j = l.bound[name]; j != nil && j.half {
+			j.regranted[r] = true
+		}
+		return
+	}
+	if j.stopped || j.state != jobGranting {
 		return
 	}
 	j.granted[r] = true
-	for _, ok := range j.granted {
-		if !ok {
-			return
-		}
+	if !slices.Contains(j.granted, false) {
+		j.state = jobQueued
+		l.takeq = append(l.takeq, j)
 	}
-	j.state = jobQueued
-	l.takeq = append(l.takeq, j)
 }
 
 // kick starts whatever can start: the oldest waiting job's pages, the next job's chunk.

@@ -167,7 +167,11 @@ func (r *PrefillRank) checkGranted(j *prefillJob) {
 		}
 	}
 	j.told = true
-	r.do(ToLeader{Msg: Granted{Transfer: j.key}})
+	name := j.key
+	if j.half && j.transfer != (spec.TransferID{}) {
+		name = j.transfer // these grants are the bound transfer's
+	}
+	r.do(ToLeader{Msg: Granted{Transfer: name}})
 	r.settle(j)
 }
 

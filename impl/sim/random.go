@@ -54,7 +54,8 @@ func Run(seed uint64, change func(*Config)) (Outcome, error) {
 	}
 	w := New(cfg)
 	out := Outcome{Seed: seed, Causes: map[spec.Cause]int{}}
-	m := &mayhem{w: w, out: &out, rng: rand.New(rand.NewPCG(seed, 0x6661756c74)), budget: 8}
+	m := &mayhem{w: w, out: &out, rng: rand.New(rand.NewPCG(seed, 0x6661756c74))}
+	m.budget, m.most = 4+m.rng.IntN(16), 10+m.rng.IntN(12)
 	w.idle = func() bool { m.act(); return true }
 	err := w.RunUntil(m.done, 400_000)
 	w.idle = nil
@@ -84,7 +85,9 @@ type mayhem struct {
 	out    *Outcome
 	rng    *rand.Rand
 	asked  int
+	most   int // requests of the run
 	budget int // faults to come
+	halves []*Request
 	since  int
 }
 
@@ -94,19 +97,22 @@ func (m *mayhem) done() bool {
 		m.since = 0
 		m.act()
 	}
-	return m.asked >= 14 && m.budget <= 0
+	return m.asked >= m.most && m.budget <= 0
 }
 
 func (m *mayhem) act() {
 	w := m.w
-	if m.asked < 14 && m.rng.IntN(3) > 0 {
+	if m.asked < m.most && m.rng.IntN(3) > 0 {
 		m.asked++
+		if m.half() {
+			return
+		}
 		w.Ask(m.rng.IntN(len(w.decode)), core.Submit{Tenant: fmt.Sprintf("tenant%d", m.rng.IntN(3)), Prompt: promptOf(m.rng), MaxNew: uint32(1 + m.rng.IntN(8)), TimeLeft: m.timeLeft()})
 		return
 	}
 	m.budget--
 	p, d := m.rng.IntN(len(w.prefill)), m.rng.IntN(len(w.decode))
-	switch m.rng.IntN(12) {
+	switch m.rng.IntN(14) {
 	case 0:
 		m.out.Kills++
 		w.KillPrefill(p)
@@ -130,6 +136,25 @@ func (m *mayhem) act() {
 	default:
 		m.mend()
 	}
+}
+
+// half starts a prefill-first half, or hands the name of one to decode, as an outside router does; sometimes twice, sometimes never.
+func (m *mayhem) half() bool {
+	switch w := m.w; m.rng.IntN(6) {
+	case 0:
+		m.halves = append(m.halves, w.Half(m.rng.IntN(len(w.prefill)), core.Submit{Tenant: "router", Prompt: promptOf(m.rng), MaxNew: uint32(1 + m.rng.IntN(5))}))
+		return true
+	case 1:
+		if len(m.halves) == 0 {
+			return false
+		}
+		h := m.halves[m.rng.IntN(len(m.halves))]
+		s := h.Submit
+		s.Source = h.Source()
+		w.Ask(m.rng.IntN(len(w.decode)), s)
+		return true
+	}
+	return false
 }
 
 func promptOf(r *rand.Rand) (p []int32) {

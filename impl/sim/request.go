@@ -62,6 +62,9 @@ func (w *World) newRequest(slot int, s core.Submit) *Request {
 
 // Leave tells the node that a client is gone.
 func (w *World) Leave(q *Request) {
+	if q.Half {
+		return
+	}
 	d := w.decode[q.Slot]
 	if q.Done || q.Gone || !d.up || d.life != q.life {
 		return

@@ -318,6 +318,7 @@ func (w *World) slotOf(inc spec.Incarnation) int {
 // RunUntil steps until done says so, nothing happens any more, or the bound of steps is reached (ErrStuck).
 func (w *World) RunUntil(done func() bool, bound int) error {
 	for range bound {
+		w.settle()
 		if w.err != nil {
 			return w.err
 		}
