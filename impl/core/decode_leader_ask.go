@@ -70,9 +70,7 @@ func (l *DecodeLeader) askAgain(p *pside) {
 func (l *DecodeLeader) unwait(x *dxfer) {
 	if at := slices.Index(l.waiting, x); at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
-		if at == 0 {
-			l.short = false
-		}
+		l.short = false
 	}
 }
 
@@ -97,9 +95,7 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 		x.state = xAsked
 		at, _ := slices.BinarySearchFunc(l.waiting, x, byAge)
 		l.waiting = slices.Insert(l.waiting, at, x)
-		if at == 0 {
-			l.short = false
-		}
+		l.short = false
 	case spec.AskFailed:
 		x := l.answerOf(m.Peer, b.Transfer, spec.KindAskFailed)
 		if x == nil {

@@ -157,6 +157,13 @@ func (l *DecodeLeader) peerWait(at Time) {
 
 // sweepPeers fails what has waited too long for a prefill side, and what no side turned out to be able to hold.
 func (l *DecodeLeader) sweepPeers() {
+	for _, x := range slices.Clone(l.waiting) {
+		if until := max(x.askSince, l.downAt) + Time(l.cfg.PeerBound); !x.side.whole && l.now >= until {
+			l.failure(x, spec.CausePeerLost, "its prefill side is not connected")
+		} else if !x.side.whole {
+			l.peerWait(until)
+		}
+	}
 	for _, q := range l.allQueued() {
 		if l.pick(q) != nil {
 			continue

@@ -1,16 +1,23 @@
 package core
 
 import (
+	"slices"
+
 	"kvfence/spec"
 )
 
 // tryTake takes pages for the head of the line, at all ranks or at none. One transfer takes at a time, the oldest first, and who
-// is older and grows goes before it: so the oldest cannot starve, and grants leave in the order of lease numbers.
+// is older and grows goes before it: so the oldest cannot starve, and grants leave in the order of lease numbers. Transfers whose
+// prefill side is not whole now are passed over; they wait for it within a bound.
 func (l *DecodeLeader) tryTake() {
-	if l.stopped || l.taking != nil || l.short || len(l.growers) > 0 || len(l.waiting) == 0 {
+	if l.stopped || l.taking != nil || l.short || len(l.growers) > 0 {
 		return
 	}
-	x := l.waiting[0]
+	at := slices.IndexFunc(l.waiting, func(x *dxfer) bool { return x.side.whole })
+	if at < 0 {
+		return
+	}
+	x := l.waiting[at]
 	if x.holds() > 0 {
 		return // an earlier round is still being taken back
 	}

@@ -83,7 +83,9 @@ func (r *DecodeRank) endHold(h *dhold, how string) {
 	}
 	h.standing, h.proof, h.receipt = false, how, nil
 	h.link.holds--
-	r.mark(h.link) // drop the head of what is owed
+	if k := h.link; len(k.owed) > 2*k.holds+32 { // ended ones behind a head that stands long are dropped, too
+		k.owed = slices.DeleteFunc(slices.Clone(k.owed), func(x *dhold) bool { return x == nil || !x.standing })
+	}
 	r.touch(h.lease)
 	r.ledgerEnd(h.lease, linkHold(h.link))
 	if h.link.wants != 0 && h.link.holds == 0 {
