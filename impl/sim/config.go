@@ -37,7 +37,6 @@ type NetFaults struct{ Drop, Duplicate, Reorder int }
 type Plant struct {
 	PostedEarly bool // a batch is said to be over while its sources are still read
 	FenceEarly  bool // a fence at decode is said to be back at once, and does not fence
-	NoVoid      bool // tags are not voided at hand-out
 	SealEarly   bool // computation is said to be over while it still writes
 }
 

@@ -118,22 +118,32 @@ func (d *decodeSide) crash() {
 	d.life++
 	d.incs = nil
 	for _, r := range d.ranks {
-		for _, l := range r.order {
-			for _, p := range l.paths {
-				if p.dst != nil {
-					p.dst.Crash()
-				}
-				if p.rd != nil {
-					p.rd.Crash()
-				}
+		r.crash()
+	}
+	d.lose()
+}
+
+// crash ends one rank's process.
+func (r *decodeRank) crash() {
+	for _, l := range r.order {
+		for _, p := range l.paths {
+			if p.dst != nil {
+				p.dst.Crash()
+			}
+			if p.rd != nil {
+				p.rd.Crash()
 			}
 		}
 	}
-	for _, c := range d.w.conns {
-		if c.d.side == d && !c.dClosed {
+	for _, c := range r.side.w.conns {
+		if c.d == r && !c.dClosed {
 			c.drop(false)
 		}
 	}
+}
+
+// lose ends the requests of a leader that died: their clients see their connections end.
+func (d *decodeSide) lose() {
 	for _, q := range d.w.requests {
 		if q.Slot == d.slot && !q.Done {
 			q.Done, q.Lost = true, true
@@ -150,7 +160,7 @@ func (d *decodeSide) dials(run []func(), soon func(core.Time)) []func() {
 		for _, t := range r.order {
 			p := d.w.prefill[t.slot]
 			switch {
-			case t.conn != nil || !p.up || d.w.cuts[[2]int{t.slot, d.slot}]:
+			case t.conn != nil || !p.up || r.host.dead || p.ranks[t.rank].host.dead || d.w.cuts[[2]int{t.slot, d.slot}]:
 			case t.dialAt > d.w.now:
 				soon(t.dialAt)
 			default:
@@ -235,9 +245,7 @@ func (r *decodeRank) act(a core.Action) {
 		r.links[a.Peer].grants.Revoke(a.Lease)
 	case core.VoidTags:
 		for _, page := range a.Pages {
-			if !w.cfg.Plant.NoVoid {
-				r.mem[a.Component].VoidTags(page)
-			}
+			r.mem[a.Component].VoidTags(page)
 		}
 	case core.PutTag:
 		device.PutTag(r.mem[a.Component].Slot(a.Page, a.Slot), a.Tag)
@@ -293,7 +301,7 @@ func (w *World) sourcePath(info transport.LinkInfo) *sourceSink {
 	for _, p := range w.prefill {
 		for _, r := range p.ranks {
 			for _, l := range r.order {
-				if p.up && l.info == info {
+				if p.up && !r.host.dead && l.info == info {
 					return &sourceSink{r, l}
 				}
 			}

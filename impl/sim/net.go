@@ -29,8 +29,12 @@ type packet struct {
 	eof bool
 }
 
-func (c *conn) dUp() bool { return c.d.side.up && c.d.side.life == c.dLife && !c.dClosed }
-func (c *conn) pUp() bool { return c.p.side.up && c.p.side.life == c.pLife && !c.pClosed }
+func (c *conn) dUp() bool {
+	return c.d.side.up && c.d.side.life == c.dLife && !c.d.host.dead && !c.dClosed
+}
+func (c *conn) pUp() bool {
+	return c.p.side.up && c.p.side.life == c.pLife && !c.p.host.dead && !c.pClosed
+}
 
 // transmit puts a message on its way. Faults lose, double or delay it; the end of a stream is never lost.
 func (w *World) transmit(q *[]packet, toPrefill bool, env spec.Envelope) {

@@ -48,7 +48,7 @@ func (w *World) checkTarget(op mem.Op, wr transport.Write) {
 		for _, r := range d.ranks {
 			for _, t := range r.order {
 				for _, p := range t.paths {
-					if p.info != op.Link || p.fenced {
+					if p.info != op.Link || p.fenced || r.host.dead {
 						continue
 					}
 					if v := r.m.Page(wr.Component, wr.Dst.Page); v.State == pages.Free || v.Gen != wr.Dst.Gen {
@@ -67,7 +67,7 @@ func (w *World) targetFenced(info transport.LinkInfo) bool {
 		for _, r := range d.ranks {
 			for _, t := range r.order {
 				for _, p := range t.paths {
-					if d.up && p.info == info {
+					if d.up && !r.host.dead && p.info == info {
 						return p.fenced
 					}
 				}

@@ -98,17 +98,22 @@ func (p *prefillSide) crash() {
 	p.life++
 	p.incs = nil
 	for _, r := range p.ranks {
-		for _, s := range r.order {
-			if s.src != nil {
-				s.src.Crash()
-			}
-			if s.exp != nil {
-				s.exp.Crash()
-			}
+		r.crash()
+	}
+}
+
+// crash ends one rank's process.
+func (r *prefillRank) crash() {
+	for _, s := range r.order {
+		if s.src != nil {
+			s.src.Crash()
+		}
+		if s.exp != nil {
+			s.exp.Crash()
 		}
 	}
-	for _, c := range p.w.conns {
-		if c.p.side == p && !c.pClosed {
+	for _, c := range r.side.w.conns {
+		if c.p == r && !c.pClosed {
 			c.drop(true)
 		}
 	}

@@ -112,13 +112,19 @@ func (m *mayhem) act() {
 	}
 	m.budget--
 	p, d := m.rng.IntN(len(w.prefill)), m.rng.IntN(len(w.decode))
-	switch m.rng.IntN(14) {
+	switch m.rng.IntN(16) {
 	case 0:
 		m.out.Kills++
 		w.KillPrefill(p)
 	case 1:
 		m.out.Kills++
 		w.KillDecode(d)
+	case 10:
+		m.out.Kills++
+		w.KillPrefillRank(p, m.rng.IntN(len(w.prefill[p].ranks)))
+	case 11:
+		m.out.Kills++
+		w.KillDecodeRank(d, m.rng.IntN(len(w.decode[d].ranks)))
 	case 2:
 		w.Cut(p, d)
 	case 3:
@@ -205,17 +211,32 @@ func (m *mayhem) mend() {
 	for i := range w.prefill {
 		w.PausePrefill(i, false)
 		if m.rng.IntN(2) == 0 {
-			w.StartPrefill(i)
+			w.restartPrefill(i)
 		}
 	}
 	for i := range w.decode {
 		w.PauseDecode(i, false)
 		if m.rng.IntN(2) == 0 {
-			w.StartDecode(i)
+			w.restartDecode(i)
 		}
 	}
 	w.cuts = map[[2]int]bool{}
 	w.release()
+}
+
+// restartPrefill starts a side that is down, and replaces one that is not whole.
+func (w *World) restartPrefill(i int) {
+	if !w.prefill[i].whole() {
+		w.KillPrefill(i)
+	}
+	w.StartPrefill(i)
+}
+
+func (w *World) restartDecode(i int) {
+	if !w.decode[i].whole() {
+		w.KillDecode(i)
+	}
+	w.StartDecode(i)
 }
 
 // release lets go of everything that was held.
@@ -231,10 +252,10 @@ func (w *World) release() {
 func (m *mayhem) heal() {
 	m.w.cfg.Net = NetFaults{}
 	for i := range m.w.prefill {
-		m.w.StartPrefill(i)
+		m.w.restartPrefill(i)
 	}
 	for i := range m.w.decode {
-		m.w.StartDecode(i)
+		m.w.restartDecode(i)
 	}
 	for i := range m.w.prefill {
 		m.w.PausePrefill(i, false)

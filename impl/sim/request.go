@@ -31,7 +31,7 @@ type Request struct {
 func (w *World) Ask(slot int, s core.Submit) *Request {
 	q := w.newRequest(slot, s)
 	d := w.decode[slot]
-	if !d.up {
+	if !d.up || d.lead.dead {
 		q.Done, q.Lost = true, true
 		return q
 	}

@@ -87,6 +87,7 @@ type host struct {
 	name string
 	m    machine
 	act  func(core.Action)
+	dead bool // its process died alone; the side goes on without it until it is restarted whole
 }
 
 // side is what prefill and decode sides have in common: a life, and events that wait to be taken in order.
@@ -151,6 +152,9 @@ func (w *World) note(format string, args ...any) {
 
 // step gives a machine one event and carries out what it says.
 func (w *World) step(h *host, ev core.Event) {
+	if h.dead {
+		return
+	}
 	acts, err := h.m.Step(w.now, ev)
 	if err != nil {
 		w.violate("%s: %v", h.name, err)
@@ -207,7 +211,7 @@ func (w *World) settle() {
 				moved = true
 			}
 			for _, h := range s.hosts {
-				if d := h.m.Deadline(); s.up && !s.paused && d != 0 && d <= w.now {
+				if d := h.m.Deadline(); s.up && !s.paused && !h.dead && d != 0 && d <= w.now {
 					w.step(h, core.Tick{})
 					moved = true
 				}
@@ -253,7 +257,7 @@ func (w *World) choices() (run []func(), next core.Time) {
 	live := w.works[:0]
 	for _, k := range w.works {
 		switch s := k.host.side; {
-		case s.life != k.life:
+		case s.life != k.life || k.host.dead:
 			continue
 		case s.paused:
 		case k.at <= w.now:
@@ -266,7 +270,7 @@ func (w *World) choices() (run []func(), next core.Time) {
 	w.works = live
 	for _, s := range w.sides() {
 		for _, h := range s.hosts {
-			if s.up && !s.paused {
+			if s.up && !s.paused && !h.dead {
 				soon(h.m.Deadline())
 			}
 		}
