@@ -18,7 +18,7 @@ func (w *world) stepDL(ev Event) {
 	for _, a := range acts {
 		switch a := a.(type) {
 		case ToRank:
-			w.then(fmt.Sprint("dl-d", a.Rank), func() { w.stepD(int(a.Rank), Side{Rank: a.Rank, Msg: a.Msg}) })
+			w.dthen(fmt.Sprint("dl-d", w.dlife, a.Rank), func() { w.stepD(int(a.Rank), Side{Rank: a.Rank, Msg: a.Msg}) })
 		case SendLeader:
 			if ask, ok := a.Body.(spec.Ask); ok {
 				w.prompts[ask.Transfer] = ask.Prompt
@@ -34,9 +34,9 @@ func (w *world) stepDL(ev Event) {
 			delete(w.open, a.Req)
 			w.answers[a.Req] = a
 		case ReadFirst:
-			w.may(func() { w.read(a.Transfer, a.Leases, 0, 0, true) })
+			w.dmay(func() { w.read(a.Transfer, a.Leases, 0, 0, true) })
 		case RunStep:
-			w.may(func() { w.read(a.Transfer, a.Leases, a.Pos, a.Index, false) })
+			w.dmay(func() { w.read(a.Transfer, a.Leases, a.Pos, a.Index, false) })
 		case Stop:
 			w.stops = append(w.stops, a)
 		}
@@ -77,7 +77,7 @@ func (w *world) read(t spec.TransferID, leases []spec.LeaseID, pos, index uint32
 					bad = append(bad, BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: spec.TagForeign})
 				}
 				if ok && c.Want.Part != spec.PartLocal && len(bad) == 0 { // I3: the bytes are the request's own
-					require.Equal(w.t, w.content(t, c.Component, c.Want.Part, c.Want.Index), cell.content)
+					require.Equal(w.t, w.content(w.prompts[t], c.Component, c.Want.Index), cell.content)
 				}
 			}
 			require.Empty(w.t, bad, "nothing in this world corrupts memory")
@@ -91,12 +91,12 @@ func (w *world) read(t spec.TransferID, leases []spec.LeaseID, pos, index uint32
 			w.stepDL(StepDone{Transfer: t, OK: good, Next: Token{ID: sample(w.prompts[t], index)}})
 		}
 	}
-	w.may(finish)
+	w.dmay(finish)
 }
 
-// content is what the bytes of a part must be.
-func (w *world) content(t spec.TransferID, c spec.Component, part spec.PartIndex, index uint32) string {
-	return fmt.Sprint(t, c, index, len(w.prompts[t]))
+// content is what the bytes of a part must be: every byte depends on the whole prompt.
+func (w *world) content(prompt []int32, c spec.Component, index uint32) string {
+	return fmt.Sprint(prompt, c, index)
 }
 
 func (w *world) stepD(d int, ev Event) []Action {
@@ -121,7 +121,7 @@ func (w *world) link(d int, peer PeerID) *wdata {
 func (w *world) actD(d int, a Action) {
 	switch a := a.(type) {
 	case ToLeader:
-		w.then(fmt.Sprint("d-dl", d), func() { w.stepDL(Side{Rank: spec.Rank(d), Msg: a.Msg}) })
+		w.dthen(fmt.Sprint("d-dl", w.dlife, d), func() { w.stepDL(Side{Rank: spec.Rank(d), Msg: a.Msg}) })
 	case Send:
 		w.sendD(d, a)
 	case CloseConn:
@@ -145,9 +145,9 @@ func (w *world) actD(d int, a Action) {
 	case PutTag:
 		w.dst[d][cellKey{a.Component, a.Page, a.Slot}] = wcell{tag: a.Tag}
 	case Verify:
-		w.may(func() { w.verify(d, a) })
+		w.dmay(func() { w.verify(d, a) })
 	case PullCopy:
-		w.may(func() { w.pull(d, a) })
+		w.dmay(func() { w.pull(d, a) })
 	case Stop:
 		w.stops = append(w.stops, a)
 	}
@@ -190,7 +190,7 @@ func (w *world) pull(d int, a PullCopy) {
 		} else {
 			w.dst[d][cellKey{it.Part.Component, it.Dst.Page, it.Part.Index}] = wcell{it.DstTag, cell.content}
 		}
-		w.may(next)
+		w.dmay(next)
 	}
 	next()
 }
@@ -205,7 +205,7 @@ func (w *world) fenceD(d int, a Fence) {
 	wait = func() {
 		for _, x := range l.writes {
 			if x.checked && !x.over && x.epoch <= a.Old {
-				w.may(wait)
+				w.dmay(wait)
 				return
 			}
 		}
@@ -215,7 +215,7 @@ func (w *world) fenceD(d int, a Fence) {
 			w.dial(d, p)
 		}
 	}
-	w.may(wait)
+	w.dmay(wait)
 }
 
 // dataEnd opens one end of a data path; both know when both have.
@@ -225,12 +225,12 @@ func (w *world) dataEnd(d int, peer PeerID, e spec.Epoch, end int) {
 	if l.open[0][e] != w.life+1 || l.open[1][e] != w.life+1 {
 		return
 	}
-	life := w.life
+	life, pid := w.life, w.pid(d)
 	p := int(peer) - 1
-	w.may(func() { w.stepD(d, DataUp{Peer: peer, Epoch: e}) })
+	w.dmay(func() { w.stepD(d, DataUp{Peer: peer, Epoch: e}) })
 	w.may(func() {
 		if life == w.life {
-			w.stepP(p, DataUp{Peer: PeerID(d + 1), Epoch: e})
+			w.stepP(p, DataUp{Peer: pid, Epoch: e})
 		}
 	})
 }
@@ -251,15 +251,16 @@ func (w *world) sendD(d int, a Send) {
 	if c == nil || !c.up || c.life != w.life {
 		return
 	}
+	pid := w.pid(d)
 	f := func() {
 		if !c.up || c.life != w.life {
 			return
 		}
 		if _, ok := a.Env.Body.(spec.Connect); ok {
-			w.stepP(c.p, ConnectIn{Peer: PeerID(d + 1), Conn: a.Conn, Env: a.Env, DataAddress: "x"})
+			w.stepP(c.p, ConnectIn{Peer: pid, Conn: a.Conn, Env: a.Env, DataAddress: "x"})
 			return
 		}
-		w.stepP(c.p, Recv{Peer: PeerID(d + 1), Conn: a.Conn, Env: a.Env})
+		w.stepP(c.p, Recv{Peer: pid, Conn: a.Conn, Env: a.Env})
 	}
 	if _, ok := a.Env.Body.(spec.Connect); ok {
 		w.then(fmt.Sprint("c", a.Conn, ">"), f)
@@ -275,10 +276,12 @@ func (w *world) cut(id ConnID) {
 		return
 	}
 	c.up = false
-	w.may(func() { w.stepD(c.d, ConnLost{Peer: PeerID(c.p + 1), Conn: id}); w.dial(c.d, c.p) })
+	if c.dlife == w.dlife {
+		w.dmay(func() { w.stepD(c.d, ConnLost{Peer: PeerID(c.p + 1), Conn: id}); w.dial(c.d, c.p) })
+	}
 	w.may(func() {
 		if c.life == w.life {
-			w.stepP(c.p, ConnLost{Peer: PeerID(c.d + 1), Conn: id})
+			w.stepP(c.p, ConnLost{Peer: PeerID(c.d + 1 + 100*c.dlife), Conn: id})
 		}
 	})
 }
@@ -298,6 +301,20 @@ func (w *world) stepPL(ev Event) {
 			})
 		case ReplyLeader:
 			w.stepP(0, SayFor{Peer: a.Peer, Body: a.Body})
+		case Named:
+			s := w.halves[a.Req]
+			delete(w.halves, a.Req)
+			s.Source = a.Source
+			w.may(func() {
+				if w.open[s.Req] {
+					w.stepDL(s)
+				}
+			})
+		case HalfOver:
+			if s, ok := w.halves[a.Req]; ok { // refused before it had a name: decode never hears of it
+				delete(w.open, s.Req)
+				w.answers[s.Req] = Answer{Req: s.Req, Cause: a.Cause}
+			}
 		case Compute:
 			w.may(func() { w.compute(life, a) })
 		case Stop:
@@ -320,7 +337,7 @@ func (w *world) compute(life int, a Compute) {
 				for s := range spec.PartIndex(4) {
 					k := cellKey{spec.Component(c), g.Page, s}
 					cell := w.src[p][k]
-					cell.content = w.content(a.Transfer, spec.Component(c), s, uint32(i))
+					cell.content = w.content(a.Tokens, spec.Component(c), uint32(i))
 					w.src[p][k] = cell
 				}
 			}
@@ -359,7 +376,11 @@ func (w *world) actP(p int, a Action) {
 	case CloseConn:
 		w.cut(a.Conn)
 	case ExpectData:
-		w.dataEnd(int(a.Peer)-1, PeerID(p+1), a.Epoch, 1)
+		if d, now := w.decode(a.Peer); now {
+			w.dataEnd(d, PeerID(p+1), a.Epoch, 1)
+		} else {
+			soon(func() { w.stepP(p, DataUp{Peer: a.Peer, Epoch: a.Epoch, Err: "nobody dials"}) })
+		}
 	case Fence:
 		soon(func() { w.stepP(p, FenceDone{Peer: a.Peer, Old: a.Old, OK: true}) })
 	case VoidTags:
@@ -385,7 +406,7 @@ func (w *world) sendP(p int, a Send) {
 		return
 	}
 	f := func() {
-		if c.up {
+		if c.up && c.dlife == w.dlife {
 			w.stepD(c.d, Recv{Peer: PeerID(p + 1), Conn: a.Conn, Env: a.Env})
 		}
 	}
@@ -423,22 +444,25 @@ func (w *world) seal(p int, a Seal) {
 
 // post queues writes on two channels; each lands by two steps, check and copy, in the order of its channel.
 func (w *world) post(p int, a Post) {
-	d, life := int(a.Peer)-1, w.life
+	life := w.life
+	d, now := w.decode(a.Peer)
 	l := w.link(d, PeerID(p+1))
-	if w.rng.Float64() < w.opts.fail {
+	if !now || w.rng.Float64() < w.opts.fail {
 		w.may(func() {
 			if life == w.life {
 				w.stepP(p, Posted{Peer: a.Peer, Epoch: a.Epoch, Batch: a.Batch, Err: "broken stream"})
 			}
 		})
-		w.may(func() { w.stepD(d, DataLost{Peer: PeerID(p + 1), Epoch: a.Epoch}) })
+		if now {
+			w.dmay(func() { w.stepD(d, DataLost{Peer: PeerID(p + 1), Epoch: a.Epoch}) })
+		}
 		return
 	}
 	for _, it := range a.Items {
 		x := &wwrite{epoch: a.Epoch, lease: a.Lease, item: it, channel: uint32(w.rng.IntN(2)),
 			content: w.src[p][cellKey{it.Part.Component, it.Src.Page, it.Part.Index}].content}
 		l.writes = append(l.writes, x)
-		w.then(fmt.Sprint("w", life, d, p, x.channel), func() { w.land(d, p, x) })
+		w.dthen(fmt.Sprint("w", life, w.dlife, d, p, x.channel), func() { w.land(d, p, x) })
 	}
 	w.may(func() {
 		if life == w.life {
@@ -454,7 +478,7 @@ func (w *world) land(d, p int, x *wwrite) {
 		return
 	}
 	x.checked = true
-	w.may(func() { // the copy, however late
+	w.dmay(func() { // the copy, however late
 		w.dst[d][cellKey{x.item.Part.Component, x.item.Dst.Page, x.item.Part.Index}] = wcell{x.item.Tag, x.content}
 		x.over = true
 	})
@@ -462,7 +486,16 @@ func (w *world) land(d, p int, x *wwrite) {
 
 // notice is numbered and goes behind the writes of every channel that carried one; it is in when what is before it has landed.
 func (w *world) notice(p int, a Notice) {
-	d, life := int(a.Peer)-1, w.life
+	life := w.life
+	d, now := w.decode(a.Peer)
+	if !now {
+		w.may(func() {
+			if life == w.life {
+				w.stepP(p, Noticed{Peer: a.Peer, Epoch: a.Epoch, Lease: a.Lease, Number: a.Number, Err: "broken stream"})
+			}
+		})
+		return
+	}
 	l := w.link(d, PeerID(p+1))
 	var chans []spec.Channel
 	for c := range uint32(2) {
@@ -475,13 +508,13 @@ func (w *world) notice(p int, a Notice) {
 			}
 			for _, x := range before {
 				if x.channel == c && x.checked && !x.over {
-					w.may(arrive)
+					w.dmay(arrive)
 					return
 				}
 			}
 			w.stepD(d, NoticeIn{Peer: PeerID(p + 1), Epoch: a.Epoch, Channel: c, Lease: a.Lease, Number: a.Number})
 		}
-		w.then(fmt.Sprint("w", life, d, p, c), arrive)
+		w.dthen(fmt.Sprint("w", life, w.dlife, d, p, c), arrive)
 	}
 	w.may(func() {
 		if life == w.life {

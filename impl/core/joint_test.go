@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kvfence/spec"
 )
 
 func worldPrompt(seed, n int) []int32 {
@@ -41,6 +43,7 @@ func TestJoint_CleanNetwork_EveryRequestIsTokenExact(t *testing.T) {
 	for i, o := range shapes() {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprintf("shape %d seed %d", i, seed), func(t *testing.T) {
+				o.first = float64(seed%2) / 2
 				w := newWorld(t, seed, o)
 				const n = 8
 				prompts := map[RequestID][]int32{}
@@ -88,6 +91,7 @@ func TestJoint_Faults_NoFalseSuccessAndNoLeak(t *testing.T) {
 		for seed := range worldSeeds(12) {
 			t.Run(fmt.Sprintf("shape %d seed %d", i, seed), func(t *testing.T) {
 				o.lose, o.duplicate, o.fail, o.retries, o.slow = 0.05, 0.1, 0.01, 2, 2<<(seed%4)
+				o.first = float64(seed%3) / 4
 				w := newWorld(t, 1000*seed+uint64(i), o)
 				prompts := map[RequestID][]int32{}
 				const n = 24
@@ -129,7 +133,9 @@ func TestJoint_Faults_NoFalseSuccessAndNoLeak(t *testing.T) {
 func (w *world) fault(r RequestID) {
 	switch w.rng.IntN(12) {
 	case 0, 1:
-		w.stepDL(ClientGone{Req: r})
+		if w.dl.requests[r] != nil { // a half that is not at decode yet is abandoned by its deadline
+			w.stepDL(ClientGone{Req: r})
+		}
 	case 2:
 		for id := w.last; id > 0; id-- {
 			if w.conns[id].up {
@@ -146,7 +152,37 @@ func (w *world) fault(r RequestID) {
 		w.stepD(d, DataLost{Peer: PeerID(p + 1), Epoch: w.dr[d].links[p].epoch})
 	case 5:
 		w.pass(Time(w.rng.IntN(150)))
+	case 6:
+		if w.rng.IntN(4) == 0 {
+			w.restartDecode()
+		}
 	}
+}
+
+// restartDecode replaces the decode side: its clients lose their connections, its memory is another's.
+func (w *world) restartDecode() {
+	for d := range w.dr {
+		for p := range w.pr {
+			pid, life := w.pid(d), w.life
+			w.may(func() { // the pidfd of the reader's process
+				if life == w.life {
+					w.stepP(p, ReaderEnded{Peer: pid})
+				}
+			})
+		}
+	}
+	w.dlife++
+	for id := ConnID(1); id <= w.last; id++ {
+		if c := w.conns[id]; c.up {
+			w.cut(id)
+		}
+	}
+	for r := range w.open {
+		delete(w.open, r)
+		w.answers[r] = Answer{Req: r, Cause: spec.CauseClientGone}
+	}
+	w.startDecode()
+	w.dialAll()
 }
 
 // restart replaces the prefill side by a new life at the same addresses. Writes on their way still land.
@@ -155,7 +191,7 @@ func (w *world) restart() {
 	for id := ConnID(1); id <= w.last; id++ {
 		if c := w.conns[id]; c.up {
 			c.up = false
-			w.may(func() { w.stepD(c.d, ConnLost{Peer: PeerID(c.p + 1), Conn: id}) })
+			w.dmay(func() { w.stepD(c.d, ConnLost{Peer: PeerID(c.p + 1), Conn: id}) })
 		}
 	}
 	w.startPrefill()

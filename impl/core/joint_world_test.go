@@ -30,6 +30,7 @@ type world struct {
 	conns   map[ConnID]*wconn
 	last    ConnID
 	life    int // of the prefill side
+	dlife   int // of the decode side
 
 	dst  []map[cellKey]wcell // decode memory by rank
 	src  []map[cellKey]wcell // prefill memory by rank
@@ -37,6 +38,7 @@ type world struct {
 
 	prompts map[spec.TransferID][]int32
 	open    map[RequestID]bool
+	halves  map[RequestID]Submit // prefill first: not named yet
 	emitted map[RequestID][]int32
 	answers map[RequestID]Answer
 	steps   int
@@ -50,13 +52,14 @@ type worldOptions struct {
 	pages, sourcePages    uint32
 	lose, duplicate, fail float64 // chances
 	retries               int
-	slow                  int // things that happen in one tick; default 16
+	first                 float64 // chance that prefill has its half first
+	slow                  int     // things that happen in one tick; default 16
 }
 
 type wconn struct {
-	d, p int
-	life int
-	up   bool
+	d, p        int
+	life, dlife int
+	up          bool
 }
 
 type cellKey struct {
@@ -124,11 +127,20 @@ func worldSide(role byte, n, life int) (side []spec.Incarnation) {
 
 func newWorld(t *testing.T, seed uint64, o worldOptions) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), now: 1, opts: o, order: map[string][]func(){}, conns: map[ConnID]*wconn{},
-		data: map[dataKey]*wdata{}, prompts: map[spec.TransferID][]int32{}, open: map[RequestID]bool{}, emitted: map[RequestID][]int32{}, answers: map[RequestID]Answer{}}
-	dside := worldSide('d', o.decode, 0)
+		data: map[dataKey]*wdata{}, prompts: map[spec.TransferID][]int32{}, open: map[RequestID]bool{}, halves: map[RequestID]Submit{}, emitted: map[RequestID][]int32{}, answers: map[RequestID]Answer{}}
 	if w.opts.slow == 0 {
 		w.opts.slow = 16
 	}
+	w.startDecode()
+	w.startPrefill()
+	return w
+}
+
+// startDecode starts a life of the decode side: a new process with memory of its own.
+func (w *world) startDecode() {
+	o, t := w.opts, w.t
+	w.dr, w.dst, w.data = nil, nil, map[dataKey]*wdata{}
+	dside := worldSide('d', o.decode, w.dlife)
 	var all [][]spec.Layout
 	for k := range o.decode {
 		cfg := DecodeRankConfig{Identity: spec.Identity{Name: fmt.Sprintf("d%d", k), Role: spec.RoleDecode, Incarnation: dside[k], Rank: spec.Rank(k), Size: uint16(o.decode), Side: dside},
@@ -150,8 +162,6 @@ func newWorld(t *testing.T, seed uint64, o worldOptions) *world {
 		PeerBound: 2000, AskFirst: 5, AskMax: 40, AskBound: 1000, CauseGrace: 20, RetryAfter: 1, MaxRetries: o.retries})
 	require.NoError(t, err)
 	w.dl = dl
-	w.startPrefill()
-	return w
 }
 
 // startPrefill starts a life of the prefill side and dials every link.
@@ -174,9 +184,34 @@ func (w *world) startPrefill() {
 		ChunkTokens: 6, LinkBound: 1000, GrantBound: 5000, HalfBound: 1000})
 	require.NoError(w.t, err)
 	w.pl = pl
-	for d := range o.decode {
-		for p := range o.prefill {
+	w.dialAll()
+}
+
+func (w *world) dialAll() {
+	for d := range w.opts.decode {
+		for p := range w.opts.prefill {
 			w.dial(d, p)
+		}
+	}
+}
+
+// pid is prefill's number for a decode rank in its present life; decode finds the rank of a number, and whether it still lives.
+func (w *world) pid(d int) PeerID { return PeerID(d + 1 + 100*w.dlife) }
+
+func (w *world) decode(p PeerID) (d int, now bool) {
+	return (int(p) - 1) % 100, (int(p)-1)/100 == w.dlife
+}
+
+// dmay and dthen are may and then for things that end with the decode process.
+func (w *world) dmay(f func()) { w.may(w.alive(f)) }
+
+func (w *world) dthen(key string, f func()) { w.then(key, w.alive(f)) }
+
+func (w *world) alive(f func()) func() {
+	life := w.dlife
+	return func() {
+		if life == w.dlife {
+			f()
 		}
 	}
 }
@@ -184,18 +219,18 @@ func (w *world) startPrefill() {
 // dial connects a link that has no connection, some time later.
 func (w *world) dial(d, p int) {
 	life := w.life
-	w.may(func() {
+	w.dmay(func() {
 		if life != w.life {
 			return
 		}
 		for _, c := range w.conns {
-			if c.up && c.d == d && c.p == p && c.life == life {
+			if c.up && c.d == d && c.p == p && c.life == life && c.dlife == w.dlife {
 				return
 			}
 		}
 		w.last++
 		id := w.last
-		w.conns[id] = &wconn{d: d, p: p, life: life, up: true}
+		w.conns[id] = &wconn{d: d, p: p, life: life, dlife: w.dlife, up: true}
 		w.nonce++
 		w.stepD(d, Dialed{Peer: PeerID(p + 1), Conn: id, Nonce: spec.Nonce{w.nonce, byte(id)}})
 	})
@@ -276,7 +311,13 @@ func (w *world) run(done func() bool) {
 
 func (w *world) submit(req RequestID, prompt []int32, maxNew uint32, timeLeft Duration) {
 	w.open[req] = true
-	w.stepDL(Submit{Req: req, Tenant: fmt.Sprint("t", req%3), Prompt: prompt, MaxNew: maxNew, EOS: -1, TimeLeft: timeLeft})
+	s := Submit{Req: req, Tenant: fmt.Sprint("t", req%3), Prompt: prompt, MaxNew: maxNew, EOS: -1, TimeLeft: timeLeft}
+	if w.rng.Float64() >= w.opts.first {
+		w.stepDL(s)
+		return
+	}
+	w.halves[req] = s
+	w.stepPL(s)
 }
 
 // idle reports that nothing is held anywhere.
