@@ -220,3 +220,16 @@ func TestExporter_ProcessOfAnotherUser_IsRefused(t *testing.T) {
 	require.ErrorIs(t, <-g.refused, ErrPeer)
 	none(t, g.sink.opened, "opened")
 }
+
+// Killing the process closes its socket, too: whichever is seen first, no loss is reported once the end was.
+func TestExport_EndReported_NoLossFollows(t *testing.T) {
+	g := newRig(t)
+	g.x.call(false, func(s transport.ExporterSink) { s.Lost(ErrSource) })
+	require.ErrorIs(t, <-g.sink.lost, ErrSource)
+	g.x.call(true, func(s transport.ExporterSink) { s.ReaderEnded() })
+	g.x.call(false, func(s transport.ExporterSink) { s.Lost(ErrSource) })
+	g.x.call(true, func(s transport.ExporterSink) { s.ReaderEnded() })
+	<-g.sink.ended
+	none(t, g.sink.lost, "lost after its end")
+	none(t, g.sink.ended, "ended twice")
+}
