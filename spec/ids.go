@@ -17,6 +17,22 @@ func (i Incarnation) String() string { return hex.EncodeToString(i[:4]) }
 // Hex is the whole incarnation as 32 hex digits.
 func (i Incarnation) Hex() string { return hex.EncodeToString(i[:]) }
 
+// MarshalText is Hex, for JSON and logs.
+func (i Incarnation) MarshalText() ([]byte, error) { return []byte(i.Hex()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (i *Incarnation) UnmarshalText(b []byte) error {
+	var got Incarnation
+	if len(b) != hex.EncodedLen(len(got)) {
+		return fmt.Errorf("incarnation of %d characters, not %d", len(b), hex.EncodedLen(len(got)))
+	}
+	if _, err := hex.Decode(got[:], b); err != nil {
+		return fmt.Errorf("incarnation: %w", err)
+	}
+	*i = got
+	return nil
+}
+
 // IsZero reports whether i names no node.
 func (i Incarnation) IsZero() bool { return i == Incarnation{} }
 

@@ -3,6 +3,8 @@ package spec
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -81,5 +83,20 @@ func TestTagState_Names_AreDistinct(t *testing.T) {
 	for s := TagGood; s <= TagTorn; s++ {
 		require.False(t, seen[s.String()])
 		seen[s.String()] = true
+	}
+}
+
+func TestIncarnation_Text_IsHexAndReadsBack(t *testing.T) {
+	inc := Incarnation{0xab, 15: 0x01}
+	b, err := json.Marshal(map[string]Incarnation{"incarnation": inc})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"incarnation":"ab000000000000000000000000000001"}`, string(b))
+	var got map[string]Incarnation
+	require.NoError(t, json.Unmarshal(b, &got))
+	require.Equal(t, inc, got["incarnation"])
+	for _, bad := range []string{"", "ab", strings.Repeat("0", 34), strings.Repeat("g", 32)} {
+		var i Incarnation
+		require.Error(t, i.UnmarshalText([]byte(bad)), bad)
+		require.Zero(t, i)
 	}
 }

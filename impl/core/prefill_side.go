@@ -52,37 +52,37 @@ type HalfOver struct {
 
 // PrefillRankStatus is what a prefill rank shows of itself. Counts, no secrets; a copy.
 type PrefillRankStatus struct {
-	Stopped  bool // a Stop action was given
-	Draining bool // the leader is lost, or the machine has stopped: no new link, no new lease
-	Pools    [spec.ComponentCount]PoolStatus
-	Jobs     int
-	Links    []PrefillLinkStatus // by PeerID
-	Refused  uint64              // messages refused since the start
-	Fences   uint64              // own fences begun since the start
+	Stopped  bool                            `json:"stopped"`  // a Stop action was given
+	Draining bool                            `json:"draining"` // the leader is lost, or the machine has stopped: no new link, no new lease
+	Pools    [spec.ComponentCount]PoolStatus `json:"pools"`
+	Jobs     int                             `json:"jobs"`
+	Links    []PrefillLinkStatus             `json:"links"`   // by PeerID
+	Refused  uint64                          `json:"refused"` // messages refused since the start
+	Fences   uint64                          `json:"fences"`  // own fences begun since the start
 }
 
 // PrefillLinkStatus is one link of a prefill rank.
 type PrefillLinkStatus struct {
-	Peer        PeerID
-	Name        string
-	Incarnation spec.Incarnation
-	Epoch       spec.Epoch
-	State       string // "opening", "open", "fenced", "closed", "ended"
-	Pull        bool
-	Working     int  // leases not over
-	Answers     int  // answers kept
-	Posts       int  // batches posted and not over
-	Offered     int  // pull: source pages offered and not given back
-	Stopped     bool // pull: what it was offered is not coming back; no new offers
-	Heard       Time
+	Peer        PeerID           `json:"peer"`
+	Name        string           `json:"name"`
+	Incarnation spec.Incarnation `json:"incarnation"`
+	Epoch       spec.Epoch       `json:"epoch"`
+	State       string           `json:"state"` // "opening", "open", "fenced", "closed", "ended"
+	Pull        bool             `json:"pull"`
+	Working     int              `json:"working"` // leases not over
+	Answers     int              `json:"answers"` // answers kept
+	Posts       int              `json:"posts"`   // batches posted and not over
+	Offered     int              `json:"offered"` // pull: source pages offered and not given back
+	Stopped     bool             `json:"stopped"` // pull: what it was offered is not coming back; no new offers
+	Heard       Time             `json:"heard_ns"`
 }
 
 // PrefillLeaderStatus is what a prefill leader shows of itself.
 type PrefillLeaderStatus struct {
-	Draining  bool
-	Admitted  int // transfers that are not over
-	Halves    int // prefill-first halves not bound yet
-	Waiting   int // transfers that wait for source pages
-	Computing bool
-	LostRanks int
+	Draining  bool `json:"draining"`
+	Admitted  int  `json:"admitted"` // transfers that are not over
+	Halves    int  `json:"halves"`   // prefill-first halves not bound yet
+	Waiting   int  `json:"waiting"`  // transfers that wait for source pages
+	Computing bool `json:"computing"`
+	LostRanks int  `json:"lost_ranks"`
 }

@@ -23,7 +23,6 @@ import (
 	"kvfence/impl/config"
 	"kvfence/impl/node/api"
 	"kvfence/impl/workload"
-	"kvfence/spec"
 )
 
 // patience bounds every wait of a test; what is waited for takes milliseconds.
@@ -136,14 +135,14 @@ func notFree(s Status) (why string) {
 	if s.Prefill != nil {
 		for k, r := range s.Prefill.Ranks {
 			for c, p := range r.Pools {
-				look(fmt.Sprintf("prefill %d %s", k, spec.Component(c)), p.Free, p.Total)
+				look(fmt.Sprintf("prefill %d %s", k, c), p.Free, p.Total)
 			}
 		}
 	}
 	if s.Decode != nil {
 		for k, r := range s.Decode.Ranks {
 			for c, p := range r.Pools {
-				look(fmt.Sprintf("decode %d %s", k, spec.Component(c)), p.Free, p.Total)
+				look(fmt.Sprintf("decode %d %s", k, c), p.Free, p.Total)
 			}
 		}
 	}

@@ -27,9 +27,10 @@ type PrefillStatus struct {
 	Ranks   []PrefillRankStatus      `json:"ranks"`
 }
 
-// PrefillRankStatus is one rank's.
+// PrefillRankStatus is one rank's. Pools holds the components that it has, by name, and stands in JSON for the machine's own list.
 type PrefillRankStatus struct {
-	Incarnation string `json:"incarnation"`
+	Incarnation string                     `json:"incarnation"`
+	Pools       map[string]core.PoolStatus `json:"pools"`
 	core.PrefillRankStatus
 }
 
@@ -41,10 +42,22 @@ type DecodeStatus struct {
 	Ranks  []DecodeRankStatus      `json:"ranks"`
 }
 
-// DecodeRankStatus is one rank's.
+// DecodeRankStatus is one rank's. Pools is as in PrefillRankStatus.
 type DecodeRankStatus struct {
-	Incarnation string `json:"incarnation"`
+	Incarnation string                     `json:"incarnation"`
+	Pools       map[string]core.PoolStatus `json:"pools"`
 	core.DecodeRankStatus
+}
+
+// poolsByName names the pools that exist.
+func poolsByName(pools [spec.ComponentCount]core.PoolStatus) map[string]core.PoolStatus {
+	out := map[string]core.PoolStatus{}
+	for c, p := range pools {
+		if p.Total > 0 {
+			out[spec.Component(c).String()] = p
+		}
+	}
+	return out
 }
 
 // status asks the loop.
@@ -53,7 +66,8 @@ func (p *prefillSide) status() *PrefillStatus {
 	p.loop.call(func() {
 		s.Leader = p.leader.Status()
 		for _, r := range p.ranks {
-			s.Ranks = append(s.Ranks, PrefillRankStatus{r.inc.Hex(), r.m.Status()})
+			m := r.m.Status()
+			s.Ranks = append(s.Ranks, PrefillRankStatus{r.inc.Hex(), poolsByName(m.Pools), m})
 		}
 	})
 	return s
@@ -71,7 +85,8 @@ func (d *decodeSide) status() *DecodeStatus {
 	d.loop.call(func() {
 		s.Leader = d.leader.Status()
 		for _, r := range d.ranks {
-			s.Ranks = append(s.Ranks, DecodeRankStatus{r.inc.Hex(), r.m.Status()})
+			m := r.m.Status()
+			s.Ranks = append(s.Ranks, DecodeRankStatus{r.inc.Hex(), poolsByName(m.Pools), m})
 		}
 	})
 	return s
@@ -179,13 +194,10 @@ func (m *metrics) gauge(s Status) {
 	}
 }
 
-func (m *metrics) pools(role string, rank int, pools [spec.ComponentCount]core.PoolStatus) {
-	for c, p := range pools {
-		if p.Total == 0 {
-			continue
-		}
+func (m *metrics) pools(role string, rank int, pools map[string]core.PoolStatus) {
+	for component, p := range pools {
 		for state, n := range map[string]uint32{"free": p.Free, "held": p.Held, "revoking": p.Revoking, "quarantined": p.Quarantined} {
-			m.pages.WithLabelValues(role, strconv.Itoa(rank), spec.Component(c).String(), state).Set(float64(n))
+			m.pages.WithLabelValues(role, strconv.Itoa(rank), component, state).Set(float64(n))
 		}
 	}
 }
@@ -210,9 +222,12 @@ func (s Status) Text() string {
 		}
 	}
 	if d := s.Decode; d != nil {
-		l := d.Leader
+		l, api := d.Leader, d.API
+		if api == "" {
+			api = "none"
+		}
 		out += fmt.Sprintf("\ndecode %s  api %s  queued %d  asking %d  waiting %d  filling %d  running %d  ending %d  succeeded %d  failed %d\n",
-			d.Name, d.API, l.Queued, l.Asking, l.Waiting, l.Filling, l.Running, l.Ending, l.Succeeded, l.Failed)
+			d.Name, api, l.Queued, l.Asking, l.Waiting, l.Filling, l.Running, l.Ending, l.Succeeded, l.Failed)
 		for k, r := range d.Ranks {
 			out += fmt.Sprintf("  rank %d  incarnation %s  fences %d  quarantine %d  alarms %d  refused %d\n%s", k, r.Incarnation, r.Fences, r.Quarantine, r.Alarms, r.Refused, poolText(r.Pools))
 			n := r.Leases
@@ -225,10 +240,10 @@ func (s Status) Text() string {
 	return out
 }
 
-func poolText(pools [spec.ComponentCount]core.PoolStatus) (out string) {
-	for c, p := range pools {
-		if p.Total > 0 {
-			out += fmt.Sprintf("    pool %-5s free %d  held %d  revoking %d  quarantined %d  of %d pages\n", spec.Component(c), p.Free, p.Held, p.Revoking, p.Quarantined, p.Total)
+func poolText(pools map[string]core.PoolStatus) (out string) {
+	for c := range spec.ComponentCount {
+		if p, ok := pools[c.String()]; ok {
+			out += fmt.Sprintf("    pool %-5s free %d  held %d  revoking %d  quarantined %d  of %d pages\n", c, p.Free, p.Held, p.Revoking, p.Quarantined, p.Total)
 		}
 	}
 	return out

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -150,8 +152,32 @@ func TestServe_AskedAndTerminated_AnswersAndExits0(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "succeeded 1  failed 0")
 	require.Contains(t, stdout, "pool kv    free 512  held 0  revoking 0  quarantined 0  of 512 pages")
+	code, stdout, stderr = finish(t, "status", "--json", "--operator", operator)
+	require.Zero(t, code, stderr)
+	var doc map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &doc))
+	requireSnakeCase(t, "", doc)
+	rank := doc["node"].(map[string]any)["decode"].(map[string]any)["ranks"].([]any)[0].(map[string]any)
+	require.Equal(t, 512.0, rank["pools"].(map[string]any)["kv"].(map[string]any)["free"])
+	require.Regexp(t, "^[0-9a-f]{32}$", rank["links"].([]any)[0].(map[string]any)["incarnation"])
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
+}
+
+// requireSnakeCase looks at every key of a JSON document.
+func requireSnakeCase(t *testing.T, path string, v any) {
+	t.Helper()
+	switch v := v.(type) {
+	case map[string]any:
+		for k, e := range v {
+			require.Regexp(t, "^[a-z][a-z0-9]*(_[a-z0-9]+)*$", k, path)
+			requireSnakeCase(t, path+"."+k, e)
+		}
+	case []any:
+		for i, e := range v {
+			requireSnakeCase(t, fmt.Sprint(path, ".", i), e)
+		}
+	}
 }
 
 func TestServe_SecondSignal_EndsAtOnce(t *testing.T) {

@@ -131,9 +131,9 @@ func TestClient_NodeError_ComesWithAllItsFields(t *testing.T) {
 }
 
 func TestClient_IllegalStream_IsNeverASuccess(t *testing.T) {
-	ready := `{"event":"ready","ready":{"decodePromptTokens":3,"prefillPromptTokens":3}}` + "\n"
+	ready := `{"event":"ready","ready":{"decode_prompt_tokens":3,"prefill_prompt_tokens":3}}` + "\n"
 	token := `{"event":"token","token":{"id":1}}` + "\n"
-	done := `{"event":"done","done":{"finish":"stop","promptTokens":3,"completionTokens":1}}` + "\n"
+	done := `{"event":"done","done":{"finish":"stop","prompt_tokens":3,"completion_tokens":1}}` + "\n"
 	require.NotNil(t, raw(t, 200, ready+token+done))
 	kinds, err := drain(raw(t, 200, ready+token+done), request())
 	require.Equal(t, io.EOF, err)
@@ -153,21 +153,21 @@ func TestClient_IllegalStream_IsNeverASuccess(t *testing.T) {
 		"blank line":               {200, ready + "\n" + done, PeerLost, ErrProtocol},
 		"two values a line":        {200, strings.TrimSpace(ready) + token, PeerLost, ErrProtocol},
 		"unknown kind":             {200, ready + `{"event":"perhaps"}` + "\n", PeerLost, ErrProtocol},
-		"unknown field":            {200, `{"event":"accepted","accepted":{"promptTokens":3},"x":1}` + "\n", PeerLost, ErrProtocol},
+		"unknown field":            {200, `{"event":"accepted","accepted":{"prompt_tokens":3},"x":1}` + "\n", PeerLost, ErrProtocol},
 		"kind without field":       {200, ready + `{"event":"token"}` + "\n", PeerLost, ErrProtocol},
 		"field of another kind":    {200, ready + `{"event":"token","done":{"finish":"stop"}}` + "\n", PeerLost, ErrProtocol},
 		"token before ready":       {200, token + done, PeerLost, ErrProtocol},
 		"done before ready":        {200, done, PeerLost, ErrProtocol},
 		"ready twice":              {200, ready + ready, PeerLost, ErrProtocol},
-		"accepted after ready":     {200, ready + `{"event":"accepted","accepted":{"promptTokens":3}}` + "\n", PeerLost, ErrProtocol},
+		"accepted after ready":     {200, ready + `{"event":"accepted","accepted":{"prompt_tokens":3}}` + "\n", PeerLost, ErrProtocol},
 		"fewer tokens than done":   {200, ready + done, PeerLost, ErrProtocol},
 		"more tokens than asked":   {200, ready + strings.Repeat(token, 9), PeerLost, ErrProtocol},
 		"odd finish":               {200, ready + token + strings.Replace(done, "stop", "abort", 1), PeerLost, ErrProtocol},
 		"negative token":           {200, ready + `{"event":"token","token":{"id":-1}}` + "\n", PeerLost, ErrProtocol},
-		"placeholder prompt":       {200, strings.Replace(ready, `"prefillPromptTokens":3`, `"prefillPromptTokens":1`, 1), KVMismatch, nil},
-		"decode counts otherwise":  {200, strings.Replace(ready, `"decodePromptTokens":3`, `"decodePromptTokens":4`, 1), KVMismatch, nil},
-		"accepted counts another":  {200, `{"event":"accepted","accepted":{"promptTokens":1}}` + "\n", KVMismatch, nil},
-		"done counts otherwise":    {200, ready + token + strings.Replace(done, `"promptTokens":3`, `"promptTokens":1`, 1), KVMismatch, nil},
+		"placeholder prompt":       {200, strings.Replace(ready, `"prefill_prompt_tokens":3`, `"prefill_prompt_tokens":1`, 1), KVMismatch, nil},
+		"decode counts otherwise":  {200, strings.Replace(ready, `"decode_prompt_tokens":3`, `"decode_prompt_tokens":4`, 1), KVMismatch, nil},
+		"accepted counts another":  {200, `{"event":"accepted","accepted":{"prompt_tokens":1}}` + "\n", KVMismatch, nil},
+		"done counts otherwise":    {200, ready + token + strings.Replace(done, `"prompt_tokens":3`, `"prompt_tokens":1`, 1), KVMismatch, nil},
 		"error with odd status":    {200, `{"event":"error","error":{"code":"deadline","status":200,"message":""}}` + "\n", PeerLost, ErrProtocol},
 		"unknown code":             {200, `{"event":"error","error":{"code":"fine","status":200,"message":""}}` + "\n", PeerLost, ErrProtocol},
 		"status of another":        {429, `{"event":"error","error":{"code":"deadline","status":504,"message":""}}` + "\n", PeerLost, ErrProtocol},
@@ -329,7 +329,7 @@ func TestRequest_Validate_NamesEachBound(t *testing.T) {
 		"no tenant": func(r *Request) { r.Tenant = "" }, "long tenant": func(r *Request) { r.Tenant = strings.Repeat("x", 65) },
 		"no tokens": func(r *Request) { r.Prompt = nil }, "negative": func(r *Request) { r.Prompt = Tokens{-1} },
 		"max": func(r *Request) { r.MaxTokens = -1 }, "nan": func(r *Request) { r.Temperature = float32(math.NaN()) },
-		"topP": func(r *Request) { r.TopP = 1.5 }, "top": func(r *Request) { r.TopLogprobs = 21 }, "top alone": func(r *Request) { r.Logprobs = false },
+		"top_p": func(r *Request) { r.TopP = 1.5 }, "top": func(r *Request) { r.TopLogprobs = 21 }, "top alone": func(r *Request) { r.Logprobs = false },
 		"stops": func(r *Request) { r.Stop = make([][]int32, 5) }, "empty stop": func(r *Request) { r.Stop = [][]int32{{}} },
 		"time": func(r *Request) { r.TimeLeft = 0 }, "utf8": func(r *Request) { r.Salt = "\xff" },
 	} {

@@ -74,13 +74,13 @@ type Error struct {
 	Need    int    `json:"need,omitempty"`    // tokens asked of that limit
 	Allowed int    `json:"allowed,omitempty"` // tokens that limit has
 
-	PromptTokens      int `json:"promptTokens,omitempty"`
-	MaxTokens         int `json:"maxTokens,omitempty"` // as asked; 0: not given
-	WindowTokens      int `json:"windowTokens,omitempty"`
-	PrefillPoolTokens int `json:"prefillPoolTokens,omitempty"`
-	DecodePoolTokens  int `json:"decodePoolTokens,omitempty"`
+	PromptTokens      int `json:"prompt_tokens,omitempty"`
+	MaxTokens         int `json:"max_tokens,omitempty"` // as asked; 0: not given
+	WindowTokens      int `json:"window_tokens,omitempty"`
+	PrefillPoolTokens int `json:"prefill_pool_tokens,omitempty"`
+	DecodePoolTokens  int `json:"decode_pool_tokens,omitempty"`
 
-	RetryAfterSeconds int `json:"retryAfterSeconds,omitempty"` // OverCapacity, ShuttingDown; 0: not said
+	RetryAfterSeconds int `json:"retry_after_seconds,omitempty"` // OverCapacity, ShuttingDown; 0: not said
 
 	err error
 }

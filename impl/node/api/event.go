@@ -38,14 +38,14 @@ type Event struct {
 
 // Accepted: the decode leader admitted the request.
 type Accepted struct {
-	PromptTokens int `json:"promptTokens"` // as decode counts
+	PromptTokens int `json:"prompt_tokens"` // as decode counts
 }
 
 // Ready carries both nodes' own counts of the prompt; they must agree with each
 // other and with the gateway's.
 type Ready struct {
-	DecodePromptTokens  int `json:"decodePromptTokens"`
-	PrefillPromptTokens int `json:"prefillPromptTokens"`
+	DecodePromptTokens  int `json:"decode_prompt_tokens"`
+	PrefillPromptTokens int `json:"prefill_prompt_tokens"`
 }
 
 // Token is one generated token, after its step's second tag check. EOS is never
@@ -65,8 +65,8 @@ type TopToken struct {
 // Done is the success verdict.
 type Done struct {
 	Finish           string `json:"finish"` // FinishStop or FinishLength
-	PromptTokens     int    `json:"promptTokens"`
-	CompletionTokens int    `json:"completionTokens"` // number of token events
+	PromptTokens     int    `json:"prompt_tokens"`
+	CompletionTokens int    `json:"completion_tokens"` // number of token events
 }
 
 // ParseEvent reads one line without its newline. Errors wrap [ErrProtocol].

@@ -10,9 +10,9 @@ import (
 
 func FuzzParseEvent(f *testing.F) {
 	for _, s := range []string{
-		`{"event":"ready","ready":{"decodePromptTokens":3,"prefillPromptTokens":3}}`,
+		`{"event":"ready","ready":{"decode_prompt_tokens":3,"prefill_prompt_tokens":3}}`,
 		`{"event":"token","token":{"id":1,"logprob":-0.25,"top":[{"id":2,"logprob":-1}]}}`,
-		`{"event":"done","done":{"finish":"stop","promptTokens":3,"completionTokens":1}}`,
+		`{"event":"done","done":{"finish":"stop","prompt_tokens":3,"completion_tokens":1}}`,
 		`{"event":"error","error":{"code":"deadline","status":504,"message":"late"}}`, `{"event":"token","done":{}}`, `[]`, ``,
 	} {
 		f.Add([]byte(s))

@@ -72,14 +72,14 @@ type Request struct {
 	Salt        string    `json:"salt,omitempty"`
 	Adapter     string    `json:"adapter,omitempty"` // empty: the base model
 	Prompt      Tokens    `json:"prompt"`
-	MaxTokens   int       `json:"maxTokens,omitempty"`   // most new tokens; 0: not given, what window and pool leave
+	MaxTokens   int       `json:"max_tokens,omitempty"`  // most new tokens; 0: not given, what window and pool leave
 	Temperature float32   `json:"temperature,omitempty"` // 0: greedy
-	TopP        float32   `json:"topP,omitempty"`        // 0: 1
+	TopP        float32   `json:"top_p,omitempty"`       // 0: 1
 	Seed        uint64    `json:"seed,omitempty"`
-	Logprobs    bool      `json:"logprobs,omitempty"`    // log probability of each token
-	TopLogprobs int       `json:"topLogprobs,omitempty"` // alternatives a token, with Logprobs
-	Stop        [][]int32 `json:"stop,omitempty"`        // the node ends (stop) after the token that completes one; that token is sent and counted
-	TimeLeft    Millis    `json:"timeLeftMillis"`        // budget from receipt at the node until done
+	Logprobs    bool      `json:"logprobs,omitempty"`     // log probability of each token
+	TopLogprobs int       `json:"top_logprobs,omitempty"` // alternatives a token, with Logprobs
+	Stop        [][]int32 `json:"stop,omitempty"`         // the node ends (stop) after the token that completes one; that token is sent and counted
+	TimeLeft    Millis    `json:"time_left_millis"`       // budget from receipt at the node until done
 }
 
 // Millis is a duration that is whole milliseconds in JSON.
@@ -95,10 +95,10 @@ func (m Millis) MarshalJSON() ([]byte, error) {
 func (m *Millis) UnmarshalJSON(b []byte) error {
 	var v int64
 	if err := json.Unmarshal(b, &v); err != nil {
-		return fmt.Errorf("%w: timeLeftMillis: %w", ErrRequest, err)
+		return fmt.Errorf("%w: time_left_millis: %w", ErrRequest, err)
 	}
 	if v > int64(maxTimeLeft/time.Millisecond) || v < -int64(maxTimeLeft/time.Millisecond) {
-		return fmt.Errorf("%w: timeLeftMillis %d beyond a day", ErrRequest, v)
+		return fmt.Errorf("%w: time_left_millis %d beyond a day", ErrRequest, v)
 	}
 	*m = Millis(time.Duration(v) * time.Millisecond)
 	return nil
@@ -130,13 +130,13 @@ func (r *Request) Validate() error {
 		}
 	}
 	if r.MaxTokens < 0 || r.MaxTokens > maxPromptCeiling {
-		return bad("maxTokens %d", r.MaxTokens)
+		return bad("max_tokens %d", r.MaxTokens)
 	}
 	if !(r.Temperature >= 0 && r.Temperature <= maxTemperature) || math.IsNaN(float64(r.TopP)) || r.TopP < 0 || r.TopP > 1 {
-		return bad("temperature %v or topP %v", r.Temperature, r.TopP)
+		return bad("temperature %v or top_p %v", r.Temperature, r.TopP)
 	}
 	if r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs || (r.TopLogprobs > 0 && !r.Logprobs) {
-		return bad("topLogprobs %d (0..%d, with logprobs)", r.TopLogprobs, MaxTopLogprobs)
+		return bad("top_logprobs %d (0..%d, with logprobs)", r.TopLogprobs, MaxTopLogprobs)
 	}
 	if len(r.Stop) > MaxStops {
 		return bad("%d stop sequences, at most %d", len(r.Stop), MaxStops)
@@ -159,11 +159,11 @@ type Info struct {
 	Revision          string   `json:"revision"`
 	Adapters          []string `json:"adapters,omitempty"`
 	Vocab             int      `json:"vocab"`
-	WindowTokens      int      `json:"windowTokens"`
-	PrefillPoolTokens int      `json:"prefillPoolTokens"` // measured capacity, the smallest of the prefill side's ranks
-	DecodePoolTokens  int      `json:"decodePoolTokens"`
-	PageTokens        int      `json:"pageTokens"`
-	MaxPromptTokens   int      `json:"maxPromptTokens"` // bound of this interface's body; at least the window
+	WindowTokens      int      `json:"window_tokens"`
+	PrefillPoolTokens int      `json:"prefill_pool_tokens"` // measured capacity, the smallest of the prefill side's ranks
+	DecodePoolTokens  int      `json:"decode_pool_tokens"`
+	PageTokens        int      `json:"page_tokens"`
+	MaxPromptTokens   int      `json:"max_prompt_tokens"` // bound of this interface's body; at least the window
 	Node              string   `json:"node,omitempty"`
 	Incarnation       string   `json:"incarnation,omitempty"`
 	Ready             bool     `json:"ready"`
