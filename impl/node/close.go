@@ -74,6 +74,14 @@ func waitFor(done chan struct{}, l *loop) {
 func (p *prefillSide) close() error {
 	errs := []error{closeListener(p.control)}
 	if p.running.Load() {
+		// The peers lose this node before its computation is broken off: that is not an engine's own error.
+		p.loop.call(func() {
+			for _, r := range p.ranks {
+				for _, c := range r.conns {
+					c.abort()
+				}
+			}
+		})
 		p.quiet()
 	}
 	p.cancel()
@@ -82,9 +90,6 @@ func (p *prefillSide) close() error {
 	if p.running.Load() {
 		p.loop.call(func() {
 			for _, r := range p.ranks {
-				for _, c := range r.conns {
-					c.abort()
-				}
 				for _, s := range r.shutExports {
 					r.closeExport(s.export)
 				}

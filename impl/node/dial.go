@@ -57,7 +57,7 @@ func (r *decodeRank) keepDialing(p peerAddr) {
 			case <-d.ctx.Done():
 				return
 			}
-			if time.Since(oc.held) > d.cfg.Timeouts.Liveness {
+			if time.Since(oc.held) > 4*wait.next { // it stood for longer than what was waited for it
 				wait.reset()
 			}
 		} else if n%16 == 0 && d.ctx.Err() == nil {

@@ -223,6 +223,10 @@ func (n *Node) serve(name string, l net.Listener, h http.Handler) {
 func (n *Node) fail(s core.Stop, who string) {
 	n.metrics.stop(who)
 	n.log.Error("STOP: the node serves nothing more", "machine", who, "invariant", s.Invariant, "broken", s.Broken)
+	if d := n.decode; d != nil { // also when it was prefill's machine: the process ends
+		d.halted.Store(true)
+		d.box.put(d.halt)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.stopped == nil {
