@@ -14,7 +14,7 @@ import (
 func load(t *testing.T, role Role, file string, args ...string) (Config, error) {
 	t.Helper()
 	fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	f := AddFlags(fs)
+	f := AddFlags(fs, Everything)
 	if file != "" {
 		path := filepath.Join(t.TempDir(), "kvfence.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
@@ -70,7 +70,8 @@ func TestLoad_ManyProblems_AreAllReported(t *testing.T) {
 
 func TestLoad_BadFile_NamesTheKey(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"unknown key":   {"sizes: {window: 3}", "field window not found"},
+		"unknown key":   {"sizes: {window: 3}", "line 1: no key \"window\" in sizes"},
+		"at the top":    {"\nroles: all", "line 2: no key \"roles\" at the top"},
 		"two documents": {"role: all\n---\nrole: all\n", "more than one document"},
 		"not yaml":      {"role: [", "line 1"},
 		"wrong type":    {"sizes: {window_tokens: many}", "cannot unmarshal"},
@@ -138,6 +139,19 @@ func TestYAML_PrintedConfiguration_ReadsBackEqual(t *testing.T) {
 	again, err := Parse(b)
 	require.NoError(t, err)
 	require.Equal(t, c, again)
+}
+
+func TestAddFlags_Scopes_HaveTheirFlagsOnly(t *testing.T) {
+	names := func(s Scope) (out []string) {
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		AddFlags(fs, s)
+		fs.VisitAll(func(f *pflag.Flag) { out = append(out, f.Name) })
+		return out
+	}
+	require.Len(t, names(Everything), len(options())+1)
+	require.Equal(t, []string{"config", "operator", "operator-plain", "role", "tls-ca", "tls-cert", "tls-key"}, names(OperatorClient))
+	require.Equal(t, []string{"config", "drain-timeout", "gateway", "gateway-plain", "header-proxy", "keys-file", "log-format", "log-level", "operator",
+		"operator-plain", "request-timeout", "tls-ca", "tls-cert", "tls-key", "upstream", "upstream-as", "window-tokens"}, names(GatewayAlone))
 }
 
 func FuzzParse(f *testing.F) {

@@ -18,7 +18,7 @@ type option struct {
 // options lists the flags, in the order of the file's sections.
 func options() []option {
 	return []option{
-		text("role", "what to run: all, prefill or decode", func(c *Config) *string { return (*string)(&c.Role) }),
+		text("role", "all, prefill, decode or gateway", func(c *Config) *string { return (*string)(&c.Role) }),
 		text("prefill-name", "stable name of the prefill side; no two in a deployment", func(c *Config) *string { return &c.Prefill.Name }),
 		whole("prefill-ranks", "ranks of the prefill side", func(c *Config) *int { return &c.Prefill.Ranks }),
 		text("prefill-split", "how prefill ranks divide the model: heads or layers", func(c *Config) *string { return &c.Prefill.Split }),
@@ -148,11 +148,14 @@ func (r *recorder) Set(v string) error {
 	return nil
 }
 
-// AddFlags adds the flags of the configuration to fs. Give the result to Load after parsing.
-func AddFlags(fs *pflag.FlagSet) *Flags {
+// AddFlags adds the flags of a scope to fs. Give the result to Load after parsing.
+func AddFlags(fs *pflag.FlagSet, scope Scope) *Flags {
 	f := &Flags{}
 	fs.StringVarP(&f.file, "config", "c", "", "configuration file (YAML)")
 	for _, o := range options() {
+		if !scope.has(o.name) {
+			continue
+		}
 		fs.Var(&recorder{flags: f, opt: o}, o.name, o.usage)
 		if o.kind == "bool" {
 			fs.Lookup(o.name).NoOptDefVal = "true"

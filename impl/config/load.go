@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -51,26 +53,52 @@ func readFile(path string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	c, err := Parse(b)
-	if err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+	c, list := parse(b)
+	for i, err := range list {
+		list[i] = fmt.Errorf("%s: %w", path, err)
 	}
-	return c, nil
+	return c, errors.Join(list...)
 }
 
 // Parse reads a configuration from YAML without defaults. A key that is not known is an error, and so is a second document.
 func Parse(b []byte) (Config, error) {
-	var c Config
+	c, list := parse(b)
+	return c, errors.Join(list...)
+}
+
+func parse(b []byte) (c Config, list []error) {
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("%w: %w", ErrConfig, err)
+		return c, yamlProblems(err)
 	}
 	if err := d.Decode(new(Config)); !errors.Is(err, io.EOF) {
-		return c, fmt.Errorf("%w: more than one document in the file", ErrConfig)
+		return c, []error{fmt.Errorf("%w: more than one document in the file", ErrConfig)}
 	}
 	return c, nil
 }
+
+// yamlProblems gives each finding of the YAML reader an error of its own, in the words of the file.
+func yamlProblems(err error) (list []error) {
+	var t *yaml.TypeError
+	if !errors.As(err, &t) {
+		return []error{fmt.Errorf("%w: %w", ErrConfig, err)}
+	}
+	for _, text := range t.Errors {
+		if m := unknownKey.FindStringSubmatch(text); m != nil {
+			where := "in " + strings.ToLower(m[3])
+			if m[3] == "Config" {
+				where = "at the top"
+			}
+			text = fmt.Sprintf("%s: no key %q %s", m[1], m[2], where)
+		}
+		list = append(list, fmt.Errorf("%w: %s", ErrConfig, text))
+	}
+	return list
+}
+
+// unknownKey is how the YAML reader says it: line, key, type.
+var unknownKey = regexp.MustCompile(`^(line \d+): field (\S+) not found in type config\.(\w+)$`)
 
 // YAML is the configuration as a file that Parse reads back.
 func (c Config) YAML() ([]byte, error) {

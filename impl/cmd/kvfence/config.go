@@ -9,9 +9,10 @@ import (
 )
 
 func configCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration"}
+	cmd := &cobra.Command{Use: "config", Short: "Look at the configuration", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	show := &cobra.Command{Use: "print", Short: "Print what is in force: file, flags over it, defaults", Args: cobra.NoArgs}
-	flags := config.AddFlags(show.Flags())
+	flags := config.AddFlags(show.Flags(), config.Everything)
 	show.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, problems := flags.Load("")
 		b, err := cfg.YAML()

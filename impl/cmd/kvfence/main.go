@@ -42,8 +42,9 @@ func main() { os.Exit(run(os.Args[1:])) }
 func run(args []string) int {
 	root := &cobra.Command{
 		Use: "kvfence", Short: "Disaggregated serving that cannot answer with another tenant's bytes",
-		SilenceUsage: true, SilenceErrors: true,
+		SilenceUsage: true, SilenceErrors: true, Version: versionText(),
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetArgs(args)
 	root.AddCommand(serveCommand(), gatewayCommand(), statusCommand(), configCommand(), benchCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -63,6 +63,8 @@ func TestRun_BadCommandLines_OneLineAndExit2(t *testing.T) {
 	}{
 		"unknown flag":    {[]string{"serve", "--no-such-flag"}, "unknown flag: --no-such-flag"},
 		"unknown command": {[]string{"sevre"}, `unknown command "sevre"`},
+		"config command":  {[]string{"config", "prnt"}, `unknown command "prnt"`},
+		"not for gateway": {[]string{"gateway", "--prefill-peer", "x"}, "unknown flag: --prefill-peer"},
 		"argument":        {[]string{"serve", "now"}, `unknown command "now"`},
 		"bad number":      {[]string{"serve", "--window-tokens", "x"}, `--window-tokens "x": invalid syntax`},
 		"bad file":        {[]string{"serve", "--config", filepath.Join(t.TempDir(), "none.yaml")}, "no such file"},
@@ -90,8 +92,11 @@ func TestRun_ConfigPrint_ShowsWhatIsInForce(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "window_tokens: 128")
 	require.Contains(t, stdout, "page_digests: \"on\"")
-	code, _, stderr = finish(t, "version")
+	code, stdout, stderr = finish(t, "version")
 	require.Zero(t, code, stderr)
+	code, again, stderr := finish(t, "--version")
+	require.Zero(t, code, stderr)
+	require.Equal(t, stdout, again)
 	code, _, stderr = finish(t, "status", "--operator", "127.0.0.1:1")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "no node answers at operator.listen = 127.0.0.1:1")

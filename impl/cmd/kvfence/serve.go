@@ -21,14 +21,14 @@ func serveCommand() *cobra.Command {
 		Use: "serve", Short: "Run a prefill node, a decode node and a gateway; or one role with --role",
 		Args: cobra.NoArgs,
 	}
-	flags := config.AddFlags(cmd.Flags())
+	flags := config.AddFlags(cmd.Flags(), config.Everything)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(flags, "") }
 	return cmd
 }
 
 func gatewayCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "gateway", Short: "Run the HTTP gateway alone, before a decode node elsewhere", Args: cobra.NoArgs}
-	flags := config.AddFlags(cmd.Flags())
+	flags := config.AddFlags(cmd.Flags(), config.GatewayAlone)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return serve(flags, config.RoleGateway) }
 	return cmd
 }
@@ -84,8 +84,12 @@ func announce(w io.Writer, cfg config.Config, n *node.Node) {
 		if cfg.TLS.Enabled() && !cfg.Gateway.Plain {
 			scheme = "https"
 		}
-		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{\"model\":\"kvfence-%s\",\"prompt\":\"Hello\",\"max_tokens\":16,\"temperature\":0}'\n",
-			scheme, a.Gateway, cfg.Model.Kind)
+		model := "" // a gateway alone serves what its decode node has
+		if cfg.RunsDecode() {
+			model = `"model":"kvfence-` + cfg.Model.Kind + `",`
+		}
+		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{%s\"prompt\":\"Hello\",\"max_tokens\":16,\"temperature\":0}'\n",
+			scheme, a.Gateway, model)
 	}
 	fmt.Fprintf(w, "status: kvfence status --operator %s\n", a.Operator)
 }

@@ -14,8 +14,10 @@ import (
 )
 
 func statusCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "status", Short: "Show pools, leases, links, fences and quarantine of a running node", Args: cobra.NoArgs}
-	flags := config.AddFlags(cmd.Flags())
+	cmd := &cobra.Command{Use: "status", Short: "Show pools, leases, links, fences and quarantine of a running node", Args: cobra.NoArgs,
+		Long: "Show pools, leases, links, fences and quarantine of a running node. --operator says where its operator listener is; without it, the\n" +
+			"default of --role: all 127.0.0.1:9090, prefill :9091, decode :9092, gateway :9093."}
+	flags := config.AddFlags(cmd.Flags(), config.OperatorClient)
 	asJSON := cmd.Flags().Bool("json", false, "print the node's JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := flags.Load("")
