@@ -253,23 +253,12 @@ func take[T any](c *chaos, from *[]T) (v T, ok bool) {
 }
 
 func (c *chaos) actions() map[string]func(*rapid.T) {
-	all := make([]PeerID, len(c.r.links))
-	for i := range all {
-		all[i] = PeerID(i + 1)
-	}
 	transfer := func() spec.TransferID { return c.lease().transfer }
 	return map[string]func(*rapid.T){
-		"serve":  func(*rapid.T) { c.serve(c.peer()) },
-		"serve2": func(*rapid.T) { c.serve(c.peer()) },
-		"serve3": func(*rapid.T) { c.serve(c.peer()) },
-		"take": func(*rapid.T) {
-			c.last++
-			t := spec.TransferID{Leader: c.r.own, Counter: c.last}
-			c.step(Side{Msg: Take{Transfer: t, Tokens: rapid.Uint32Range(1, 12).Draw(c.t, "tokens"), Prefill: all, Domain: spec.Domain{byte(c.last)}}})
-			if rapid.Bool().Draw(c.t, "go") {
-				c.step(Side{Msg: Go{Transfer: t}})
-			}
-		},
+		"serve":   func(*rapid.T) { c.serve(c.peer()) },
+		"serve2":  func(*rapid.T) { c.serve(c.peer()) },
+		"serve3":  func(*rapid.T) { c.serve(c.peer()) },
+		"take":    func(*rapid.T) { c.takePages() },
 		"go":      func(*rapid.T) { c.step(Side{Msg: Go{Transfer: transfer()}}) },
 		"abort":   func(*rapid.T) { c.step(Side{Msg: AbortLease{Transfer: transfer(), Cause: spec.CauseClientGone}}) },
 		"release": func(*rapid.T) { c.step(Side{Msg: ReleaseLease{Transfer: transfer()}}) },
@@ -280,14 +269,7 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 			c.step(ReadBegin{Lease: c.lease().id, Pos: rapid.Uint32Range(0, 30).Draw(c.t, "pos")})
 		},
 		"message": func(*rapid.T) { c.say() }, "honest": func(*rapid.T) { c.honest() }, "honest2": func(*rapid.T) { c.honest() },
-		"notice": func(*rapid.T) {
-			p, l := c.peer(), c.lease()
-			n := NoticeIn{Peer: p, Epoch: c.r.link(p).epoch, Channel: rapid.Uint32Range(0, 2).Draw(c.t, "ch"), Lease: l.id, Number: rapid.Uint64Range(1, 3).Draw(c.t, "n")}
-			if g := c.grants[grantKey{p, l.id}]; g != nil && g.epoch == n.Epoch {
-				g.notices[n.Channel] = max(g.notices[n.Channel], n.Number)
-			}
-			c.step(n)
-		},
+		"notice": func(*rapid.T) { c.noticed() },
 		"verified": func(*rapid.T) {
 			if l, ok := take(c, &c.verify); ok {
 				c.running[l]--
@@ -373,6 +355,28 @@ func (c *chaos) rightComplete(p PeerID, l *dlease) spec.Complete {
 		m.Parts = append(m.Parts, d)
 	}
 	return m
+}
+
+func (c *chaos) takePages() {
+	c.last++
+	t := spec.TransferID{Leader: c.r.own, Counter: c.last}
+	var all []PeerID
+	for i := range c.r.links {
+		all = append(all, PeerID(i+1))
+	}
+	c.step(Side{Msg: Take{Transfer: t, Tokens: rapid.Uint32Range(1, 12).Draw(c.t, "tokens"), Prefill: all, Domain: spec.Domain{byte(c.last)}}})
+	if rapid.Bool().Draw(c.t, "go") {
+		c.step(Side{Msg: Go{Transfer: t}})
+	}
+}
+
+func (c *chaos) noticed() {
+	p, l := c.peer(), c.lease()
+	n := NoticeIn{Peer: p, Epoch: c.r.link(p).epoch, Channel: rapid.Uint32Range(0, 2).Draw(c.t, "ch"), Lease: l.id, Number: rapid.Uint64Range(1, 3).Draw(c.t, "n")}
+	if g := c.grants[grantKey{p, l.id}]; g != nil && g.epoch == n.Epoch {
+		g.notices[n.Channel] = max(g.notices[n.Channel], n.Number)
+	}
+	c.step(n)
 }
 
 func (c *chaos) say() {

@@ -81,134 +81,163 @@ func (n *naive) counts() (c Counts) {
 	return c
 }
 
+// pair is the ledger and the naive one, driven alike.
+type pair struct {
+	t *rapid.T
+	l *Ledger
+	n *naive
+}
+
+func newPair(t *rapid.T) *pair {
+	count := rapid.Uint32Range(0, 12).Draw(t, "pages")
+	l, err := New(count)
+	require.NoError(t, err)
+	n := &naive{count: count, gen: map[spec.PageID]spec.Generation{}, of: map[spec.PageID]Owner{}, holds: map[Owner][]Hold{},
+		over: map[Owner]bool{}, groups: map[Group][]spec.PageID{}, bad: map[spec.PageID]bool{}}
+	for p := range count {
+		n.free = append(n.free, spec.PageID(p))
+	}
+	return &pair{t, l, n}
+}
+
+func (x *pair) owner() Owner      { return Owner(rapid.Uint64Range(1, 4).Draw(x.t, "owner")) }
+func (x *pair) page() spec.PageID { return spec.PageID(rapid.Uint32Range(0, 13).Draw(x.t, "page")) }
+func (x *pair) pages() []spec.PageID {
+	return rapid.SliceOfN(rapid.Map(rapid.Uint32Range(0, 13), func(p uint32) spec.PageID { return spec.PageID(p) }), 0, 3).Draw(x.t, "pages")
+}
+
+func (x *pair) hold() Hold {
+	return Hold{HoldKind(rapid.IntRange(0, 3).Draw(x.t, "kind")), rapid.Uint64Range(0, 1).Draw(x.t, "id")}
+}
+
+// taken books pages that the ledger handed out.
+func (x *pair) taken(got []spec.GrantedPage, id Owner) {
+	if _, known := x.n.holds[id]; !known {
+		x.n.holds[id] = []Hold{RequestHold()}
+	}
+	for _, g := range got {
+		require.Zero(x.t, x.n.of[g.Page])
+		x.n.gen[g.Page]++
+		require.Equal(x.t, x.n.gen[g.Page], g.Gen)
+		x.n.of[g.Page] = id
+		x.n.free = slices.DeleteFunc(x.n.free, func(p spec.PageID) bool { return p == g.Page })
+	}
+}
+
+func (x *pair) take(*rapid.T) {
+	id, k := x.owner(), rapid.Uint32Range(0, 5).Draw(x.t, "n")
+	got, ok := x.l.Take(k, id)
+	require.Equal(x.t, k <= uint32(len(x.n.free)) && !x.n.over[id], ok)
+	if ok {
+		require.Len(x.t, got, int(k))
+		x.taken(got, id)
+	}
+}
+
+func (x *pair) takeThese(*rapid.T) {
+	id, ps := x.owner(), x.pages()
+	got, err := x.l.TakeThese(ps, id)
+	ok := !x.n.over[id]
+	for i, p := range ps {
+		ok = ok && slices.Contains(x.n.free, p) && !slices.Contains(ps[:i], p)
+	}
+	require.Equal(x.t, ok, err == nil, "%v", err)
+	if ok {
+		x.taken(got, id)
+	}
+}
+
+func (x *pair) addHold(*rapid.T) {
+	id, h := x.owner(), x.hold()
+	ok := len(x.n.holds[id]) > 0 && !slices.Contains(x.n.holds[id], h)
+	require.Equal(x.t, ok, x.l.AddHold(id, h) == nil)
+	if ok {
+		x.n.holds[id] = append(x.n.holds[id], h)
+	}
+}
+
+func (x *pair) endHold(*rapid.T) {
+	id, h := x.owner(), x.hold()
+	e, err := x.l.EndHold(id, h)
+	at := slices.Index(x.n.holds[id], h)
+	require.Equal(x.t, at >= 0, err == nil)
+	if at >= 0 {
+		x.n.holds[id] = slices.Delete(x.n.holds[id], at, at+1)
+		require.Equal(x.t, len(x.n.holds[id]) == 0, e.Over)
+		x.n.over[id] = x.n.over[id] || e.Over
+		require.Equal(x.t, x.n.sweep(), e.Freed)
+	}
+}
+
+func (x *pair) revoke(*rapid.T) {
+	id := x.owner()
+	_, known := x.n.holds[id]
+	require.Equal(x.t, known, x.l.Revoke(id) == nil)
+	x.n.over[id] = x.n.over[id] || known
+}
+
+func (x *pair) group(*rapid.T) {
+	id, ps := x.owner(), x.pages()
+	ok := len(x.n.holds[id]) > 0
+	for _, p := range ps {
+		ok = ok && x.n.of[p] == id
+	}
+	g, err := x.l.HoldPages(id, ps)
+	require.Equal(x.t, ok, err == nil)
+	if ok {
+		x.n.groups[g] = ps
+	}
+}
+
+func (x *pair) endGroup(*rapid.T) {
+	g := Group(rapid.Uint64Range(0, 6).Draw(x.t, "g"))
+	_, ok := x.n.groups[g]
+	e, err := x.l.EndGroup(g)
+	require.Equal(x.t, ok, err == nil)
+	if ok {
+		delete(x.n.groups, g)
+		require.Equal(x.t, x.n.sweep(), e.Freed)
+	}
+}
+
+func (x *pair) quarantine(*rapid.T) {
+	id, p := x.owner(), x.page()
+	ok := x.n.of[p] == id
+	require.Equal(x.t, ok, x.l.Quarantine(id, p) == nil)
+	if ok {
+		x.n.bad[p] = true
+	}
+}
+
+func (x *pair) endQuarantine(*rapid.T) {
+	p := x.page()
+	e, err := x.l.EndQuarantine(p)
+	require.Equal(x.t, x.n.bad[p], err == nil)
+	if x.n.bad[p] {
+		delete(x.n.bad, p)
+		require.Equal(x.t, x.n.sweep(), e.Freed)
+	}
+}
+
+// same compares everything that the ledger tells.
+func (x *pair) same(*rapid.T) {
+	require.NoError(x.t, x.l.Check())
+	require.Equal(x.t, x.n.counts(), x.l.Counts())
+	for p := range x.n.count {
+		require.Equal(x.t, x.n.of[spec.PageID(p)], x.l.Owner(spec.PageID(p)))
+		require.Equal(x.t, x.n.gen[spec.PageID(p)], x.l.Gen(spec.PageID(p)))
+	}
+	for id := Owner(1); id <= 4; id++ {
+		require.Equal(x.t, len(x.n.holds[id]), x.l.Holds(id))
+		require.Equal(x.t, uint32(len(x.n.pagesOf(id))), x.l.Pages(id))
+	}
+}
+
 func TestLedger_AgainstNaiveModel_SameAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		count := rapid.Uint32Range(0, 12).Draw(t, "pages")
-		l, err := New(count)
-		require.NoError(t, err)
-		n := &naive{count: count, gen: map[spec.PageID]spec.Generation{}, of: map[spec.PageID]Owner{}, holds: map[Owner][]Hold{},
-			over: map[Owner]bool{}, groups: map[Group][]spec.PageID{}, bad: map[spec.PageID]bool{}}
-		for p := range count {
-			n.free = append(n.free, spec.PageID(p))
-		}
-		owner := rapid.Custom(func(t *rapid.T) Owner { return Owner(rapid.Uint64Range(1, 4).Draw(t, "owner")) })
-		page := rapid.Custom(func(t *rapid.T) spec.PageID { return spec.PageID(rapid.Uint32Range(0, 13).Draw(t, "page")) })
-		hold := rapid.Custom(func(t *rapid.T) Hold {
-			return Hold{HoldKind(rapid.IntRange(0, 3).Draw(t, "kind")), rapid.Uint64Range(0, 1).Draw(t, "id")}
-		})
-		known := func(id Owner) bool { _, ok := n.holds[id]; return ok }
-		taken := func(got []spec.GrantedPage, id Owner) {
-			if !known(id) {
-				n.holds[id] = []Hold{RequestHold()}
-			}
-			for _, g := range got {
-				require.Zero(t, n.of[g.Page])
-				n.gen[g.Page]++
-				require.Equal(t, n.gen[g.Page], g.Gen)
-				n.of[g.Page] = id
-				n.free = slices.DeleteFunc(n.free, func(p spec.PageID) bool { return p == g.Page })
-			}
-		}
-		t.Repeat(map[string]func(*rapid.T){
-			"take": func(t *rapid.T) {
-				id, k := owner.Draw(t, "o"), rapid.Uint32Range(0, 5).Draw(t, "n")
-				got, ok := l.Take(k, id)
-				require.Equal(t, k <= uint32(len(n.free)) && !n.over[id], ok)
-				if ok {
-					require.Len(t, got, int(k))
-					taken(got, id)
-				}
-			},
-			"these": func(t *rapid.T) {
-				id, ps := owner.Draw(t, "o"), rapid.SliceOfN(page, 0, 3).Draw(t, "ps")
-				got, err := l.TakeThese(ps, id)
-				ok := !n.over[id]
-				for i, p := range ps {
-					ok = ok && slices.Contains(n.free, p) && !slices.Contains(ps[:i], p)
-				}
-				require.Equal(t, ok, err == nil, "%v", err)
-				if ok {
-					taken(got, id)
-				}
-			},
-			"add": func(t *rapid.T) {
-				id, h := owner.Draw(t, "o"), hold.Draw(t, "h")
-				ok := len(n.holds[id]) > 0 && !slices.Contains(n.holds[id], h)
-				require.Equal(t, ok, l.AddHold(id, h) == nil)
-				if ok {
-					n.holds[id] = append(n.holds[id], h)
-				}
-			},
-			"end": func(t *rapid.T) {
-				id, h := owner.Draw(t, "o"), hold.Draw(t, "h")
-				e, err := l.EndHold(id, h)
-				at := slices.Index(n.holds[id], h)
-				require.Equal(t, at >= 0, err == nil)
-				if at >= 0 {
-					n.holds[id] = slices.Delete(n.holds[id], at, at+1)
-					require.Equal(t, len(n.holds[id]) == 0, e.Over)
-					n.over[id] = n.over[id] || e.Over
-					require.Equal(t, n.sweep(), e.Freed)
-				}
-			},
-			"revoke": func(t *rapid.T) {
-				id := owner.Draw(t, "o")
-				require.Equal(t, known(id), l.Revoke(id) == nil)
-				n.over[id] = n.over[id] || known(id)
-			},
-			"group": func(t *rapid.T) {
-				id := owner.Draw(t, "o")
-				ps := rapid.SliceOfNDistinct(page, 0, 3, rapid.ID[spec.PageID]).Draw(t, "ps")
-				ok := len(n.holds[id]) > 0
-				for _, p := range ps {
-					ok = ok && n.of[p] == id
-				}
-				g, err := l.HoldPages(id, ps)
-				require.Equal(t, ok, err == nil)
-				if ok {
-					n.groups[g] = ps
-				}
-			},
-			"ungroup": func(t *rapid.T) {
-				g := Group(rapid.Uint64Range(0, 6).Draw(t, "g"))
-				_, ok := n.groups[g]
-				e, err := l.EndGroup(g)
-				require.Equal(t, ok, err == nil)
-				if ok {
-					delete(n.groups, g)
-					require.Equal(t, n.sweep(), e.Freed)
-				}
-			},
-			"quarantine": func(t *rapid.T) {
-				id, p := owner.Draw(t, "o"), page.Draw(t, "p")
-				ok := n.of[p] == id && uint32(p) < count
-				require.Equal(t, ok, l.Quarantine(id, p) == nil)
-				if ok {
-					n.bad[p] = true
-				}
-			},
-			"unquarantine": func(t *rapid.T) {
-				p := page.Draw(t, "p")
-				e, err := l.EndQuarantine(p)
-				require.Equal(t, n.bad[p], err == nil)
-				if n.bad[p] {
-					delete(n.bad, p)
-					require.Equal(t, n.sweep(), e.Freed)
-				}
-			},
-			"": func(t *rapid.T) {
-				require.NoError(t, l.Check())
-				require.Equal(t, n.counts(), l.Counts())
-				for p := range count {
-					require.Equal(t, n.of[spec.PageID(p)], l.Owner(spec.PageID(p)))
-					require.Equal(t, n.gen[spec.PageID(p)], l.Gen(spec.PageID(p)))
-				}
-				for id := Owner(1); id <= 4; id++ {
-					require.Equal(t, len(n.holds[id]), l.Holds(id))
-					require.Equal(t, uint32(len(n.pagesOf(id))), l.Pages(id))
-				}
-			},
-		})
+		x := newPair(t)
+		t.Repeat(map[string]func(*rapid.T){"take": x.take, "takeThese": x.takeThese, "addHold": x.addHold, "endHold": x.endHold, "revoke": x.revoke, "group": x.group,
+			"endGroup": x.endGroup, "quarantine": x.quarantine, "endQuarantine": x.endQuarantine, "": x.same})
 	})
 }
 
