@@ -851,16 +851,14 @@ Visible(l, k, p, c, i) ==                     \* all bytes and then the tag are 
   /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, placing, pay, spent>>
 
 (* The plants.                                                                *)
-Stray(l, k, p, c, i, x) ==                    \* lands in page x instead
+Stray(p, k, x) ==                             \* somebody else's write lands here, tag and all
   /\ PlantStray
   /\ ~spent
-  /\ <<l, k, p, c, i>> \in flying
-  /\ x # p
-  /\ flying' = flying \ {<<l, k, p, c, i>>}
-  /\ mem' = [mem EXCEPT ![x, k] = pay[l, k, p, c]]
-  /\ tagl' = [tagl EXCEPT ![x, k] = l]
+  /\ own[p] # x
+  /\ mem' = [mem EXCEPT ![p, k] = x]
+  /\ tagl' = [tagl EXCEPT ![p, k] = x]
   /\ spent' = TRUE
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, placing, unseen, pay>>
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV>>
 
 Torn(l, k, p, c, i) ==                        \* the tag is there, the bytes are not
   /\ PlantTorn
@@ -913,9 +911,12 @@ PrefillRankNext ==
 FabricNext == \E l \in Lease : \E k \in Rank : \E p \in Page : \E c \in Chan : \E i \in Inc :
   \/ \E q \in SPage : Launch(l, k, p, c, i, q)
   \/ Check(l, k, p, c, i) \/ Drop(l, k, p, c, i) \/ Lose(l, k, p, c, i) \/ Copy(l, k, p, c, i) \/ Visible(l, k, p, c, i)
-  \/ Torn(l, k, p, c, i) \/ Flip(l, k, p, c, i) \/ \E x \in Page : Stray(l, k, p, c, i, x)
 
-Next == DecodeLeaderNext \/ PrefillLeaderNext \/ DecodeRankNext \/ PrefillRankNext \/ FabricNext
+PlantNext ==
+  \/ \E p \in Page : \E k \in Rank : \E x \in Lease0 : Stray(p, k, x)
+  \/ \E l \in Lease : \E k \in Rank : \E p \in Page : \E c \in Chan : \E i \in Inc : Torn(l, k, p, c, i) \/ Flip(l, k, p, c, i)
+
+Next == DecodeLeaderNext \/ PrefillLeaderNext \/ DecodeRankNext \/ PrefillRankNext \/ FabricNext \/ PlantNext
 
 Spec == Init /\ [][Next]_vars
 
@@ -940,6 +941,10 @@ NoSourceReuse == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan 
 NoForeignRead == \A l, x \in Lease : \A p \in Page : \A g \in Gen : \A k \in Rank :
   (<<l, p, g, x>> \in krn /\ Owed(x, k, p)) => (mem[p, k] = x /\ ten[x] = ten[l] /\ gpage[x, p] = g)
 NoForeignAnswer == \A l, x \in Lease : \A m \in Lease0 : <<l, x, m>> \in tok => (m = x /\ ten[x] = ten[l])
+
+(* I3: the prefix that it may share: same tenant, still in that generation.   *)
+SharesOwn == \A l, x \in Lease : \A p \in Page :
+  <<l, p, x>> \in shr => (ten[x] = ten[l] /\ gpage[x, p] = gen[p] /\ dof[x] = dinc)
 
 (* I4 *)
 Coverage == \A l \in Lease : \A k \in Rank : \A p \in Page :
@@ -1020,10 +1025,15 @@ Fresh == \A p \in Page : \A k \in Rank : \A l \in Lease :
   (own[p] = l /\ (mem'[p, k] # mem[p, k] \/ (tagl'[p, k] # tagl[p, k]))) =>
     \E c \in Chan : \E i \in Inc : Lands(l, k, p, c, i)
 
+(* I15, at the start of a step.                                               *)
+TagsAtStart == \A l, x \in Lease : \A p \in Page : \A g \in Gen :
+  (<<l, p, g, x>> \in krn' /\ <<l, p, g, x>> \notin krn) => TagOk(p, x)
+
 Steps == AckMeansDrained /\ HoldEndsByProof /\ PagesEndByProof /\ FailedIsFinal /\ Fresh
 StepsHold          == [][Steps]_vars
 AckMeansDrainedS   == [][AckMeansDrained]_vars
 ReleaseNeedsProofS == [][HoldEndsByProof /\ PagesEndByProof]_vars
 FailedIsFinalS     == [][FailedIsFinal]_vars
+TagsAtStartS       == [][TagsAtStart]_vars
 FreshS             == [][Fresh]_vars
 =============================================================================
