@@ -4,32 +4,32 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"sort"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"kvfence/impl/workload"
 )
 
-// run is one chaos run: 500 clients of 50 tenants while faults happen.
+// run is one chaos run: clients of 50 tenants while faults happen.
 type run struct {
-	t      *testing.T
-	c      *cluster
-	o      *oracle
-	seed   uint64
+	t       *testing.T
+	c       *cluster
+	o       *oracle
+	seed    uint64
+	clients int
+
 	mu     sync.Mutex
 	counts map[string]int
 	errs   []error
+	slow   time.Duration // the longest that a client waited for an end of any kind
 }
 
+// clients is how many there are at once.
 const clients = 500
 
 func newRun(t *testing.T, c *cluster) *run {
@@ -38,76 +38,102 @@ func newRun(t *testing.T, c *cluster) *run {
 		seed = s
 	}
 	t.Logf("seed %d (KVFENCE_SEED takes it back)", seed)
-	m, err := workload.New(workload.Config{Kind: workload.KindTransformer, Seed: modelSeed})
+	o, err := newOracle(modelSeed)
 	require.NoError(t, err)
-	return &run{t: t, c: c, o: &oracle{model: m, known: map[string][]int32{}}, seed: seed, counts: map[string]int{}}
+	return &run{t: t, c: c, o: o, seed: seed, clients: clients, counts: map[string]int{}}
 }
 
-func (r *run) note(o outcome, err error) {
+func (r *run) rng(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(r.seed, stream)) }
+
+func (r *run) note(o outcome, err error, took time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.slow = max(r.slow, took)
 	if err != nil {
 		r.errs = append(r.errs, err)
 		return
 	}
 	r.counts[o.kind]++
-	if o.kind == "failed" {
-		r.counts["failed: "+o.cause]++
+	if o.kind != "exact" {
+		r.counts[o.kind+": "+o.cause]++
 	}
+}
+
+func (r *run) one(ctx context.Context, q request) outcome {
+	begin := time.Now()
+	o, err := r.o.do(ctx, r.c.front, q)
+	r.note(o, err, time.Since(begin))
+	return o
 }
 
 // client sends requests until ctx ends, at least one; every eighth request is left by its client in the middle.
 func (r *run) client(ctx context.Context, i int) {
-	rng := rand.New(rand.NewPCG(r.seed, uint64(i)))
+	rng := r.rng(uint64(i))
 	for first := true; first || ctx.Err() == nil; first = false {
-		patience := 30 * time.Second
+		patience := 2 * r.c.shape.request
 		if rng.IntN(8) == 0 {
 			patience = time.Duration(5+rng.IntN(1500)) * time.Millisecond
 		}
 		rc, cancel := context.WithTimeout(context.Background(), patience)
-		o, err := r.o.do(rc, r.c, draw(rng, r.c))
+		o := r.one(rc, draw(rng, r.c))
 		cancel()
-		r.note(o, err)
 		if o.kind != "exact" { // what a client does after an error: wait a little
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Duration(100+rng.IntN(400)) * time.Millisecond):
-			}
+			wait(ctx, time.Duration(100+rng.IntN(400))*time.Millisecond)
 		}
 	}
 }
 
-// storm runs the clients while faults happen, then heals, drains and checks that every page is free and service is whole.
-func (r *run) storm(d time.Duration, faults func(ctx context.Context, rng *rand.Rand)) {
+// load runs the clients while faults happen, and judges every answer. Faults are undone when it returns.
+func (r *run) load(d time.Duration, faults func(ctx context.Context, rng *rand.Rand)) {
+	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
 	var wg sync.WaitGroup
-	for i := range clients {
-		wg.Add(1)
-		go func() { defer wg.Done(); r.client(ctx, i) }()
+	for i := range r.clients {
+		wg.Go(func() { r.client(ctx, i) })
 	}
-	wg.Add(1)
-	go func() { defer wg.Done(); faults(ctx, rand.New(rand.NewPCG(r.seed, 1<<32))) }()
+	faults(ctx, r.rng(1<<32))
+	r.c.heal()
 	wg.Wait()
+	r.t.Logf("load and faults for %v, last answer after %v, longest wait of a client %v", d, time.Since(begin).Round(time.Millisecond), r.slow.Round(time.Millisecond))
 	r.report()
 	require.Empty(r.t, r.errs)
 	require.Positive(r.t, r.counts["exact"], "no request succeeded: the run says nothing")
-	r.c.heal()
-	r.c.waitReady(30 * time.Second)
-	r.c.requireAllFree(60 * time.Second)
-	r.clean(100)
-	r.c.requireAllFree(20 * time.Second)
 }
 
-// clean: a healed cluster answers every request.
+// storm is load, after which every page is free and service is whole.
+func (r *run) storm(d time.Duration, faults func(ctx context.Context, rng *rand.Rand)) {
+	r.load(d, faults)
+	r.settled()
+}
+
+// settled: everything comes to rest, all pages are free, and requests are answered again.
+func (r *run) settled() {
+	begin := time.Now()
+	r.c.waitReady(60 * time.Second)
+	r.c.requireAllFree(60 * time.Second)
+	free := time.Since(begin)
+	r.clean(50)
+	r.c.requireAllFree(30 * time.Second)
+	r.c.requireNoAlarm()
+	r.t.Logf("all pages free %v after the last answer, clean after %v", free.Round(time.Millisecond), time.Since(begin).Round(time.Millisecond))
+}
+
+// clean: a healed cluster answers n requests in a row. On a machine that is busy with other things a fence may still fall in
+// between; what may not is a wrong answer, or that the row never comes.
 func (r *run) clean(n int) {
-	rng := rand.New(rand.NewPCG(r.seed, 2<<32))
-	for range n {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		o, err := r.o.do(ctx, r.c, draw(rng, r.c))
+	rng := r.rng(2 << 32)
+	deadline := time.Now().Add(60 * time.Second)
+	for row := 0; row < n; row++ {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*r.c.shape.request)
+		o, err := r.o.do(ctx, r.c.front, draw(rng, r.c))
 		cancel()
 		require.NoError(r.t, err)
-		require.Equal(r.t, "exact", o.kind, "after healing: %+v", o)
+		if o.kind != "exact" {
+			require.True(r.t, time.Now().Before(deadline), "after healing: %+v", o)
+			r.t.Logf("after healing, request %d: %+v", row, o)
+			row = -1
+		}
 	}
 }
 
@@ -137,51 +163,10 @@ func duration(def time.Duration) time.Duration {
 	return def
 }
 
-// processFaults kills, pauses for longer than every timeout, and restarts nodes and the gateway, one after another.
-func (r *run) processFaults(ctx context.Context, rng *rand.Rand) {
-	pauseFor := 4 * liveness
-	for k := 0; ctx.Err() == nil; k++ {
-		wait(ctx, time.Duration(500+rng.IntN(1500))*time.Millisecond)
-		victim := r.c.prefills[rng.IntN(2)]
-		switch k % 6 {
-		case 0, 3:
-			r.kill(ctx, rng, victim)
-		case 1:
-			victim.pause(ctx, pauseFor)
-		case 2:
-			r.kill(ctx, rng, r.c.gateway)
-		case 4:
-			r.c.decode.pause(ctx, pauseFor)
-		case 5:
-			r.kill(ctx, rng, r.c.decode)
-		}
-	}
-	for _, p := range r.c.processesInOrderOfStarting {
-		p.signal(syscall.SIGCONT)
-	}
-}
-
-func (r *run) kill(ctx context.Context, rng *rand.Rand, p *proc) {
-	p.kill()
-	wait(ctx, time.Duration(rng.IntN(1500))*time.Millisecond)
-	p.start()
-}
-
+// wait returns after d or when ctx ends.
 func wait(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
-	}
-}
-
-func TestChaos_ProcessesKilledAndPaused_NoForeignByteNoFalse200NoLeak(t *testing.T) {
-	for _, v := range []struct {
-		transport       string
-		prefill, decode int
-	}{{"tcp", 1, 1}, {"shm", 1, 1}, {"tcp", 2, 1}} {
-		t.Run(fmt.Sprintf("%s/%dx%d", v.transport, v.prefill, v.decode), func(t *testing.T) {
-			r := newRun(t, newCluster(t, v.transport, v.prefill, v.decode))
-			r.storm(duration(25*time.Second), r.processFaults)
-		})
 	}
 }

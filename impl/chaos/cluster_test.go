@@ -3,13 +3,11 @@
 package chaos
 
 import (
-	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,16 +20,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Sizes of every cluster here: pools hold about 40 requests at a time, so that requests wait, queue and are turned away.
+// Sizes of every cluster here, unless a shape says otherwise: pools hold about 40 requests at a time, so that requests wait,
+// queue and are turned away.
 const (
 	windowTokens = 1024
 	poolTokens   = 16384
 	pageTokens   = 16
 	modelSeed    = 11
 	liveness     = time.Second
+	tenantCount  = 50
 )
 
-var binary = sync.OnceValues(func() (string, error) {
+var built = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "kvfence-chaos")
 	if err != nil {
 		return "", err
@@ -46,107 +46,191 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
+// shape is what a cluster is made of. The zero value of a field is the plain case.
+type shape struct {
+	transport       string // "": tcp
+	prefill, decode int    // ranks of each prefill side and of the decode side; 0: 1
+	tls             bool   // mutual TLS on loopback, https at the gateway
+	noDigests       bool
+	net             *hosts        // prefill nodes in namespace a, decode node and gateway in b, with mutual TLS; nil: loopback
+	liveness        time.Duration // 0: the package's
+	request         time.Duration // time for one request; 0: 15 s
+	extra           []string      // flags of every node
+}
+
+func (s shape) String() string {
+	kind := s.transport
+	if s.secure() {
+		kind += "+tls"
+	}
+	if s.noDigests {
+		kind += "-digests"
+	}
+	return fmt.Sprintf("%s/%dx%d", kind, s.prefill, s.decode)
+}
+
+func (s shape) secure() bool { return s.tls || s.net != nil }
+
+func (s shape) filled() shape {
+	s.transport = orElse(s.transport, "tcp")
+	s.prefill, s.decode = orElse(s.prefill, 1), orElse(s.decode, 1)
+	s.liveness, s.request = orElse(s.liveness, liveness), orElse(s.request, 15*time.Second)
+	return s
+}
+
+func orElse[T comparable](v, other T) T {
+	var zero T
+	if v == zero {
+		return other
+	}
+	return v
+}
+
 // cluster is two prefill nodes, a decode node and a gateway, each a process.
 type cluster struct {
-	t                          *testing.T
-	dir                        string
-	gatewayURL                 string
-	operators                  map[string]string // node -> operator base URL, reached as ops does
-	prefills                   []*proc
-	decode, gateway            *proc
-	tenants                    []string
-	keys                       map[string]string
-	get                        func(url string) (*http.Response, error)
-	processesInOrderOfStarting []*proc
+	t               *testing.T
+	shape           shape
+	dir, bin        string
+	front           front
+	auth            *authority
+	places          map[string]place // by node
+	prefills        []*proc
+	decode, gateway *proc
+	all             []*proc // in order of starting
+	tenants         []string
+	keys            map[string]string
 }
 
-// ports hands out loopback ports that were free a moment ago.
-func ports(t *testing.T, n int) []string {
-	var ls []net.Listener
-	var out []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		ls = append(ls, l)
-		out = append(out, l.Addr().String())
-	}
-	for _, l := range ls {
-		require.NoError(t, l.Close())
-	}
-	return out
+// place is where a node runs and listens.
+type place struct {
+	ns                               string // network namespace a or b; "": the test's own
+	control, data, api, operator, gw string
 }
 
-func common(transport string) []string {
-	return []string{"--transport", transport, "--window-tokens", fmt.Sprint(windowTokens), "--pool-tokens", fmt.Sprint(poolTokens),
-		"--page-tokens", fmt.Sprint(pageTokens), "--model-seed", fmt.Sprint(modelSeed), "--liveness", liveness.String(),
-		"--request-timeout", "20s", "--log-format", "json"}
+// places gives every node its addresses.
+func (s shape) places(t *testing.T) map[string]place {
+	if s.net == nil {
+		p := ports(t, 10, 1+max(s.prefill, s.decode))
+		return map[string]place{
+			"p1": {control: p[0], data: p[1], operator: p[2]}, "p2": {control: p[3], data: p[4], operator: p[5]},
+			"d1": {api: p[6], operator: p[7]}, "g1": {gw: p[8], operator: p[9]},
+		}
+	}
+	at := func(ip string, port int) string { return fmt.Sprintf("%s:%d", ip, port) }
+	const lo = "127.0.0.1"
+	return map[string]place{
+		"p1": {ns: "a", control: at(addrPrefill, 7100), data: at(addrPrefill, 7110), operator: at(lo, 9101)},
+		"p2": {ns: "a", control: at(addrPrefill, 7200), data: at(addrPrefill, 7210), operator: at(lo, 9102)},
+		"d1": {ns: "b", api: at(lo, 7300), operator: at(lo, 9103)}, "g1": {ns: "b", gw: at(addrGateway, 8080), operator: at(lo, 9104)},
+	}
 }
 
-// workDir is a folder of the test's own; KVFENCE_CHAOS_DIR names one that stays, with the traces of all nodes in it.
-func workDir(t *testing.T) string {
-	if d := os.Getenv("KVFENCE_CHAOS_DIR"); d != "" {
-		require.NoError(t, os.MkdirAll(d, 0o700))
-		return d
-	}
-	return t.TempDir()
-}
-
-func (c *cluster) traced(name string, argv []string) []string {
-	if os.Getenv("KVFENCE_CHAOS_DIR") == "" {
-		return argv
-	}
-	return append(argv, "--trace", filepath.Join(c.dir, name+".ndjson"))
-}
-
-// newCluster starts the processes on loopback. ranks are the ranks of both prefill sides and of the decode side.
-func newCluster(t *testing.T, transport string, prefillRanks, decodeRanks int) *cluster {
-	bin, err := binary()
-	require.NoError(t, err)
-	c := &cluster{t: t, dir: workDir(t), operators: map[string]string{}, get: http.Get}
-	p := ports(t, 10)
-	base := common(transport)
-	var peers []string
-	for i := range 2 {
-		name := fmt.Sprintf("p%d", i+1)
-		argv := append([]string{bin, "serve", "--role", "prefill", "--prefill-name", name, "--control", p[3*i], "--data", p[3*i+1], "--operator", p[3*i+2],
-			"--prefill-ranks", fmt.Sprint(prefillRanks)}, base...)
-		c.prefills = append(c.prefills, newProc(t, c.dir, name, c.traced(name, argv)...))
-		c.operators[name] = "http://" + p[3*i+2]
-		peers = append(peers, "--prefill-peer", name+"="+p[3*i])
-	}
-	c.decode = newProc(t, c.dir, "d1", c.traced("d1", append(append([]string{bin, "serve", "--role", "decode", "--decode-name", "d1", "--api", p[6], "--operator", p[7],
-		"--decode-ranks", fmt.Sprint(decodeRanks)}, peers...), base...))...)
-	c.operators["d1"] = "http://" + p[7]
-	c.gateway = newProc(t, c.dir, "g1", append([]string{bin, "gateway", "--gateway", p[8], "--upstream", "http://" + p[6], "--operator", p[9],
-		"--keys-file", c.writeKeys(50), "--request-timeout", "20s"}, "--window-tokens", fmt.Sprint(windowTokens), "--log-format", "json")...)
-	c.operators["g1"] = "http://" + p[9]
-	c.gatewayURL = "http://" + p[8]
+// newCluster starts the processes and waits until they serve.
+func newCluster(t *testing.T, s shape) *cluster {
+	c := makeCluster(t, s)
 	c.begin()
 	return c
 }
 
+// makeCluster prepares the processes and starts none.
+func makeCluster(t *testing.T, s shape) *cluster {
+	bin, err := built()
+	require.NoError(t, err)
+	s = s.filled()
+	c := &cluster{t: t, shape: s, dir: workDir(t), bin: bin, places: s.places(t)}
+	if s.secure() {
+		c.auth = newAuthority(t, c.dir)
+	}
+	var peers []string
+	for _, name := range []string{"p1", "p2"} {
+		p := c.places[name]
+		c.prefills = append(c.prefills, c.node(name, "prefill", "--prefill-name", name, "--control", p.control, "--data", p.data))
+		peers = append(peers, "--prefill-peer", name+"="+p.control)
+	}
+	c.decode = c.node("d1", "decode", append([]string{"--decode-name", "d1", "--api", c.places["d1"].api}, peers...)...)
+	c.gateway = c.frontNode()
+	c.all = append(append([]*proc{}, c.prefills...), c.decode, c.gateway)
+	return c
+}
+
+// node is a process of role prefill or decode.
+func (c *cluster) node(name, role string, own ...string) *proc {
+	s := c.shape
+	argv := append([]string{c.bin, "serve", "--role", role, "--operator", c.places[name].operator, "--transport", s.transport}, own...)
+	argv = append(argv, "--prefill-ranks", fmt.Sprint(s.prefill), "--decode-ranks", fmt.Sprint(s.decode), "--window-tokens", fmt.Sprint(windowTokens),
+		"--pool-tokens", fmt.Sprint(poolTokens), "--page-tokens", fmt.Sprint(pageTokens), "--model-seed", fmt.Sprint(modelSeed),
+		"--liveness", s.liveness.String(), "--request-timeout", s.request.String(), "--log-format", "json")
+	if s.noDigests {
+		argv = append(argv, "--page-digests", "off")
+	}
+	if os.Getenv("KVFENCE_CHAOS_DIR") != "" {
+		argv = append(argv, "--trace", filepath.Join(c.dir, name+".ndjson"))
+	}
+	return newProc(c.t, c.dir, name, c.placed(name, append(c.certified(name, argv), s.extra...))...)
+}
+
+// frontNode is the gateway. In a namespace its clients come over a plain link of the test's own; on loopback it has TLS when the
+// cluster has.
+func (c *cluster) frontNode() *proc {
+	p, scheme, up := c.places["g1"], "http", "http"
+	argv := []string{c.bin, "gateway", "--gateway", p.gw, "--operator", p.operator, "--keys-file", c.writeKeys(),
+		"--request-timeout", c.shape.request.String(), "--window-tokens", fmt.Sprint(windowTokens), "--log-format", "json"}
+	tr := &http.Transport{MaxIdleConnsPerHost: clients}
+	if c.shape.secure() {
+		up = "https"
+		argv = append(argv, "--upstream-as", "d1")
+	}
+	if c.shape.net != nil {
+		argv = append(argv, "--gateway-plain")
+	} else if c.shape.tls {
+		scheme = "https"
+		roots := x509.NewCertPool()
+		roots.AddCert(c.auth.cert)
+		tr.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	argv = append(argv, "--upstream", up+"://"+c.places["d1"].api)
+	c.front = front{url: scheme + "://" + p.gw, client: &http.Client{Transport: tr}}
+	c.t.Cleanup(tr.CloseIdleConnections)
+	return newProc(c.t, c.dir, "g1", c.placed("g1", c.certified("g1", argv))...)
+}
+
+// certified adds a certificate of the node's own.
+func (c *cluster) certified(name string, argv []string) []string {
+	if c.auth == nil {
+		return argv
+	}
+	cert, key := c.auth.issue(name, "127.0.0.1")
+	return append(argv, "--tls-cert", cert, "--tls-key", key, "--tls-ca", c.auth.ca())
+}
+
+// placed puts a command into its node's namespace.
+func (c *cluster) placed(name string, argv []string) []string {
+	if ns := c.places[name].ns; ns != "" {
+		return c.shape.net.argv(ns, argv...)
+	}
+	return argv
+}
+
 // begin starts everything and waits until the gateway is ready.
 func (c *cluster) begin() {
-	all := append(append([]*proc{}, c.prefills...), c.decode, c.gateway)
-	c.processesInOrderOfStarting = all
-	for _, p := range all {
-		p.start()
-	}
 	c.t.Cleanup(func() {
-		for _, p := range all {
+		for _, p := range c.all {
 			p.kill()
 			if c.t.Failed() {
-				c.t.Logf("=== end of %s's log\n%s", p.name, p.tail(6000))
+				c.t.Logf("=== end of %s's log\n%s", p.name, p.tail(3000))
 			}
 		}
 	})
-	c.waitReady(30 * time.Second)
+	for _, p := range c.all {
+		p.start()
+	}
+	c.waitReady(60 * time.Second)
 }
 
-func (c *cluster) writeKeys(n int) string {
+func (c *cluster) writeKeys() string {
 	c.keys = map[string]string{}
 	var b strings.Builder
-	for i := range n {
+	for i := range tenantCount {
 		tenant := fmt.Sprintf("tenant-%02d", i)
 		key := fmt.Sprintf("sk-chaos-%02d-%d", i, os.Getpid())
 		sum := sha256.Sum256([]byte(key))
@@ -162,7 +246,7 @@ func (c *cluster) writeKeys(n int) string {
 // waitReady waits until the gateway answers /readyz with 200.
 func (c *cluster) waitReady(within time.Duration) {
 	require.Eventually(c.t, func() bool {
-		r, err := c.get(c.gatewayURL + "/readyz")
+		r, err := c.front.client.Get(c.front.url + "/readyz")
 		if err != nil {
 			return false
 		}
@@ -171,32 +255,11 @@ func (c *cluster) waitReady(within time.Duration) {
 	}, within, 50*time.Millisecond, "the gateway did not become ready")
 }
 
-// heal resumes and restarts whatever is stopped or dead.
+// heal restarts whatever is dead.
 func (c *cluster) heal() {
-	for _, p := range c.processesInOrderOfStarting {
+	for _, p := range c.all {
 		if !p.alive() {
 			p.start()
 		}
 	}
-}
-
-// status fetches a node's status document.
-func (c *cluster) status(node string) (map[string]any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.operators[node]+"/status", nil)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, 8<<20))
-	if err != nil {
-		return nil, err
-	}
-	var m map[string]any
-	return m, json.Unmarshal(b, &m)
 }

@@ -30,86 +30,47 @@ func tokenStrings(ids []int32) []string {
 	return out
 }
 
-// notFree names the nodes of which some page is not free, or some lease is left.
-func (c *cluster) notFree() string {
-	for _, p := range append(append([]*proc{}, c.prefills...), c.decode) {
-		m, err := c.status(p.name)
+// notFree names the first node of which some page is not free, or some lease is left; "" if there is none.
+func (c *cluster) notFree(nodes ...*proc) string {
+	for _, p := range nodes {
+		s, err := c.status(p.name)
 		if err != nil {
-			return fmt.Sprintf("%s: %v", p.name, err)
+			return err.Error()
 		}
-		if why := pagesInUse(p.name, m); why != "" {
-			return why
+		if why := s.inUse(); why != "" {
+			return p.name + ": " + why
 		}
 	}
 	return ""
 }
 
-func (c *cluster) requireAllFree(within time.Duration) {
+// holders are the processes that have pools.
+func (c *cluster) holders() []*proc { return append(append([]*proc{}, c.prefills...), c.decode) }
+
+// requireAllFree waits until every page of the nodes (none named: all) is free.
+func (c *cluster) requireAllFree(within time.Duration, nodes ...*proc) {
+	if len(nodes) == 0 {
+		nodes = c.holders()
+	}
 	why := ""
-	deadline := time.Now().Add(within)
-	for time.Now().Before(deadline) {
-		if why = c.notFree(); why == "" {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if why = c.notFree(nodes...); why == "" {
 			return
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
-	for _, p := range c.processesInOrderOfStarting {
-		if m, err := c.status(p.name); err == nil {
-			b, err := json.Marshal(m["node"])
-			require.NoError(c.t, err)
-			c.t.Logf("status of %s: %s", p.name, b)
-		}
+	for _, p := range nodes {
+		s, err := c.status(p.name)
+		b, _ := json.Marshal(s)
+		c.t.Logf("status of %s: %s (%v)", p.name, b, err)
 	}
 	require.Empty(c.t, why, "pages did not come back")
 }
 
-// poolJSON and sideJSON are the parts of a node's status document that are judged here.
-type poolJSON struct{ Free, Held, Revoking, Quarantined, Total int }
-
-type sideJSON struct {
-	Ranks []struct {
-		Pools  []poolJSON
-		Leases map[string]int
-		Jobs   int
-	} `json:"ranks"`
-}
-
-// pagesInUse says what of a node's pools is not free; "" if nothing.
-func pagesInUse(node string, m map[string]any) string {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return err.Error()
+// requireNoAlarm: nothing was sent to a wrong place, so no tag or digest may have been found bad.
+func (c *cluster) requireNoAlarm() {
+	for _, p := range c.holders() {
+		s, err := c.status(p.name)
+		require.NoError(c.t, err)
+		require.Zero(c.t, s.alarms(), "%s found bad tags or digests", p.name)
 	}
-	var doc struct {
-		Node struct{ Prefill, Decode *sideJSON }
-	}
-	if err := json.Unmarshal(b, &doc); err != nil {
-		return fmt.Sprintf("%s: %v", node, err)
-	}
-	pools := 0
-	for _, s := range []*sideJSON{doc.Node.Prefill, doc.Node.Decode} {
-		if s == nil {
-			continue
-		}
-		for rank, r := range s.Ranks {
-			for c, p := range r.Pools {
-				pools += p.Total
-				if p.Free != p.Total {
-					return fmt.Sprintf("%s rank %d component %d: %+v", node, rank, c, p)
-				}
-			}
-			for state, n := range r.Leases {
-				if n != 0 {
-					return fmt.Sprintf("%s rank %d: %d leases %s", node, rank, n, state)
-				}
-			}
-			if r.Jobs != 0 {
-				return fmt.Sprintf("%s rank %d: %d jobs", node, rank, r.Jobs)
-			}
-		}
-	}
-	if pools == 0 {
-		return node + ": the status document shows no pool"
-	}
-	return ""
 }
