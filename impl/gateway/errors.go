@@ -127,7 +127,10 @@ func tooLong(e *api.Error) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "the prompt has %d tokens", e.PromptTokens)
-	if e.MaxTokens > 0 {
+	switch {
+	case e.MaxTokens == 1:
+		b.WriteString(" and 1 new token was asked for")
+	case e.MaxTokens > 1:
 		fmt.Fprintf(&b, " and %d new tokens were asked for", e.MaxTokens)
 	}
 	fmt.Fprintf(&b, ", but the %s holds %d", name, limit)
