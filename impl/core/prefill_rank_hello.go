@@ -158,7 +158,7 @@ func (r *PrefillRank) judgeOrder(e ConnectIn, c spec.Connect) *refusal {
 		return &refusal{spec.RefuseStaleEpoch, "epoch", "above 0", "0"}
 	case w != nil && w.event.Conn != e.Conn && c.Counter <= w.connect().Counter:
 		return &refusal{spec.RefuseDuplicate, "counter", fmt.Sprintf("above %d", w.connect().Counter), fmt.Sprint(c.Counter)}
-	case k == nil && len(r.linkq) >= r.cfg.MaxLinks:
+	case k == nil && len(r.linkq) >= r.cfg.MaxLinks && r.idleLink() == nil:
 		return &refusal{spec.RefuseFull, "links", fmt.Sprint(r.cfg.MaxLinks), "one more"}
 	case k == nil:
 		return nil

@@ -67,6 +67,9 @@ func (r *PrefillRank) send(k *prefillLink, m spec.Message) {
 func (r *PrefillRank) take(e ConnectIn, c spec.Connect) {
 	k := r.links[e.Peer]
 	if k == nil {
+		if old := r.idleLink(); old != nil && len(r.linkq) >= r.cfg.MaxLinks {
+			r.dropLink(old)
+		}
 		k = &prefillLink{peer: e.Peer, leases: map[spec.LeaseID]*prefillLease{}}
 		r.links[e.Peer] = k
 		at, _ := slices.BinarySearchFunc(r.linkq, e.Peer, func(x *prefillLink, p PeerID) int { return int(int64(x.peer) - int64(p)) })
@@ -199,10 +202,28 @@ func (r *PrefillRank) reap(k *prefillLink) {
 			return
 		}
 	}
+	r.dropLink(k)
+}
+
+func (r *PrefillRank) dropLink(k *prefillLink) {
 	delete(r.links, k.peer)
 	if i := slices.Index(r.linkq, k); i >= 0 {
 		r.linkq = slices.Delete(r.linkq, i, i+1)
 	}
+}
+
+// idleLink is the closed link that was heard least lately and of which nothing is left here, or nil: the table is bounded, and decode
+// nodes come and go. If its incarnation comes back it is a new link; what it held was fenced, at decode by that very connect.
+func (r *PrefillRank) idleLink() (idle *prefillLink) {
+	for _, k := range r.linkq {
+		if k.conn != 0 || k.fenced < k.broke || len(k.order) > 0 || k.state < linkClosed || idle != nil && idle.heard <= k.heard {
+			continue
+		}
+		if !slices.ContainsFunc(r.batchq, func(b uint64) bool { return r.batches[b].link == k }) {
+			idle = k
+		}
+	}
+	return idle
 }
 
 // fenceDone says that no source page is read for any epoch up to Old.

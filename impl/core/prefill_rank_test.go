@@ -353,3 +353,101 @@ func TestPrefillRank_BrokenContract_IsAnErrorAndChangesNothing(t *testing.T) {
 	require.ErrorIs(t, err, ErrContract)
 	require.Len(t, posts(g.step(Sealed{Seal: s.Seal, Lease: s.Lease, Digests: make([]uint64, 2)})), 1)
 }
+
+func TestPrefillRank_FullLinkTable_ForgetsTheIdleOnesFirst(t *testing.T) {
+	g := newPrefillRig(t, func(c *PrefillRankConfig) { c.MaxLinks = 2 })
+	g.open(1, 1, nil)
+	g.open(2, 1, nil)
+	require.Equal(t, spec.RefuseFull, sent[spec.Refuse](g.step(g.connectEvent(3, 1, nil))).Refusal)
+	g.step(ConnLost{Peer: 1, Conn: g.r.links[1].conn})
+	require.Equal(t, spec.RefuseFull, sent[spec.Refuse](g.step(g.connectEvent(3, 1, nil))).Refusal, "its fence is not back")
+	g.step(FenceDone{Peer: 1, Old: 1, OK: true})
+	g.open(3, 1, nil)
+	require.Nil(t, g.r.links[1])
+	require.Len(t, g.r.linkq, 2)
+}
+
+func TestPrefillRank_Untake_GivesBackQuietlyAndMayTakeAgain(t *testing.T) {
+	g := newPrefillRig(t, nil)
+	g.open(1, 1, nil)
+	g.started(1, 1, 1, 8)
+	require.Equal(t, uint32(6), g.free())
+	require.Nil(t, toLeader[PagesFreed](g.side(UntakeSource{Transfer: xfer(1, 1)})), "the leader knows")
+	require.Equal(t, uint32(8), g.free())
+	require.NotNil(t, toLeader[SourceTaken](g.side(TakeSource{Transfer: xfer(1, 1)})))
+	require.NotNil(t, sent[spec.Complete](g.noticed(g.posted(posts(g.seal(g.computed(xfer(1, 1), 0, 8, true)))))))
+	require.Equal(t, uint32(8), g.free())
+}
+
+func TestPrefillRank_Half_ComputesUnofferedAndSendsOnceBound(t *testing.T) {
+	g := newPrefillRig(t, nil)
+	g.open(1, 1, nil)
+	key := spec.TransferID{Leader: incOf(1), Counter: 5}
+	g.side(Assign{Transfer: key, Domain: rigDomain, Tokens: 4})
+	require.Equal(t, key, toLeader[Granted](g.last).Transfer)
+	g.side(TakeSource{Transfer: key})
+	acts := g.computed(key, 0, 4, true)
+	require.Nil(t, action1[Seal](acts), "nobody holds an address, key or plan for it")
+	require.Equal(t, uint32(7), g.free())
+	g.say(1, grantOf(1, 1, 1, 4)) // its grant overtakes the leader's word
+	require.Nil(t, action1[Seal](g.last))
+	acts = g.side(Bind{Source: key, Transfer: xfer(1, 1), Links: []spec.Incarnation{incOf(101)}})
+	require.Equal(t, xfer(1, 1), toLeader[Granted](acts).Transfer)
+	acts = g.noticed(g.posted(posts(g.seal(acts))))
+	require.NotNil(t, sent[spec.Complete](acts))
+	require.Equal(t, key, toLeader[JobOver](acts).Transfer)
+	require.Equal(t, uint32(8), g.free())
+
+	g.side(Assign{Transfer: spec.TransferID{Leader: incOf(1), Counter: 6}, Domain: rigDomain, Tokens: 4})
+	g.side(TakeSource{Transfer: spec.TransferID{Leader: incOf(1), Counter: 6}})
+	g.side(Break{Transfer: spec.TransferID{Leader: incOf(1), Counter: 6}, Cause: spec.CauseDeadline})
+	require.Equal(t, uint32(7), g.free(), "its kernel's hold ends by proof as ever")
+	g.side(ComputeOver{Transfer: spec.TransferID{Leader: incOf(1), Counter: 6}})
+	require.Equal(t, uint32(8), g.free())
+}
+
+func TestPrefillRank_Deadline_IsNeverInThePastAndPingsKeepTheLink(t *testing.T) {
+	g := newPrefillRig(t, nil)
+	require.Zero(t, g.r.Deadline())
+	g.open(1, 1, nil)
+	for range 12 {
+		require.Greater(t, g.r.Deadline(), g.now)
+		g.now = g.r.Deadline()
+		ping := sent[spec.Ping](g.step(Tick{}))
+		require.NotNil(t, ping)
+		g.say(1, spec.Pong{Number: ping.Number})
+	}
+	require.Equal(t, "open", g.r.Status().Links[0].State)
+	g.wait(5e9)
+	require.Equal(t, "closed", g.r.Status().Links[0].State)
+	require.NotNil(t, action1[Fence](g.last))
+}
+
+func TestPrefillRankConfig_BadValues_AreRefused(t *testing.T) {
+	for name, change := range map[string]func(*PrefillRankConfig){
+		"role":         func(c *PrefillRankConfig) { c.Identity.Role = spec.RoleDecode },
+		"incarnation":  func(c *PrefillRankConfig) { c.Identity.Incarnation = spec.Incarnation{} },
+		"side":         func(c *PrefillRankConfig) { c.Identity.Side = []spec.Incarnation{incOf(9)} },
+		"layouts":      func(c *PrefillRankConfig) { c.SideLayouts = nil },
+		"no kv":        func(c *PrefillRankConfig) { c.SideLayouts = [][]spec.Layout{rigLayouts(8)[1:]} },
+		"window":       func(c *PrefillRankConfig) { c.Window = 0 },
+		"capabilities": func(c *PrefillRankConfig) { c.Capabilities = nil },
+		"bound":        func(c *PrefillRankConfig) { c.MaxPosts = -1 },
+	} {
+		cfg := rigConfig()
+		change(&cfg)
+		_, err := NewPrefillRank(cfg)
+		require.ErrorIs(t, err, ErrConfig, name)
+	}
+	for name, change := range map[string]func(*PrefillLeaderConfig){
+		"rank":       func(c *PrefillLeaderConfig) { c.Identity.Rank = 1 },
+		"vocabulary": func(c *PrefillLeaderConfig) { c.Vocabulary = 0 },
+		"capacity":   func(c *PrefillLeaderConfig) { c.ReserveKV = 8 },
+		"bound":      func(c *PrefillLeaderConfig) { c.MaxOver = -1 },
+	} {
+		cfg := leaderConfig(1)
+		change(&cfg)
+		_, err := NewPrefillLeader(cfg)
+		require.ErrorIs(t, err, ErrConfig, name)
+	}
+}
