@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -126,11 +125,3 @@ func (s *targetSink) lateLoss() {
 }
 
 func (s *targetSink) Fenced() { s.rank.side.box.put(func() { s.link.push.over(s.end) }) }
-
-// segments of a part in a page of one component; an error here means that the machine planned what the layouts do not have.
-func segments(l *spec.Layout, p spec.Part, index uint32) ([]spec.Segment, error) {
-	if l == nil {
-		return nil, fmt.Errorf("%w: no pool of component %s", spec.ErrPlan, p.Component)
-	}
-	return p.Segments(*l, index, nil)
-}

@@ -3,66 +3,86 @@ package node
 import (
 	"kvfence/impl/core"
 	"kvfence/impl/device"
+	"kvfence/impl/transport"
 	"kvfence/spec"
 )
 
-// cell is one part of one page of a lease.
-type cell struct {
-	c     spec.Component
-	part  spec.PartIndex
-	index uint32
-}
-
-// landing is what is known of the bytes of a pushed lease: digests as they landed, by cell, and the parts whose record went with
+// landing is what is known of the bytes of a pushed lease: digests as they landed, by part, and the parts whose record went with
 // a fence of their link (they were complete before; nothing writes them now, so the page itself is read).
 type landing struct {
-	digests map[cell]uint64
-	reread  map[cell]spec.Part // cell.index is 0
+	records []transport.Landed
+	reread  []spec.Part
 }
 
-// verify compares every tag of a lease, and for push the digests of the bytes that landed, with the ledger. It runs on a worker;
+// digest is what landed of one part in one page; known is false if that never landed whole.
+func (l *landing) digest(c spec.Component, part spec.PartIndex, index uint32) (d uint64, known bool) {
+	for i := range l.records {
+		rec := &l.records[i]
+		if rec.Part.Component != c || rec.Part.Index != part || index < rec.Lo || uint64(index)-uint64(rec.Lo) >= uint64(len(rec.Done)) {
+			continue
+		}
+		if at := index - rec.Lo; rec.Done[at] && rec.Digest != nil {
+			return rec.Digest[at], true
+		}
+	}
+	return 0, false
+}
+
+// again is the part whose bytes must be read again.
+func (l *landing) again(c spec.Component, part spec.PartIndex) (spec.Part, bool) {
+	for _, p := range l.reread {
+		if p.Component == c && p.Index == part {
+			return p, true
+		}
+	}
+	return spec.Part{}, false
+}
+
+// verify compares every tag of a lease, and for push the digests of the bytes that landed, with the ledger. More than a few are a worker's;
 // the pages stay held until Verified.
 func (r *decodeRank) verify(a core.Verify) {
 	var land *landing
 	if a.Digests && len(a.Links) > 0 {
 		land = r.landed(a)
 	}
-	r.side.work.put(func() {
-		v := core.Verified{Lease: a.Lease}
-		for _, c := range a.Checks {
-			if bad := r.checkPart(c, land); bad.State != spec.TagGood || bad.Digest {
-				v.Bad = append(v.Bad, bad)
-			}
+	if len(a.Checks)+len(a.Void) <= inlineChecks && (land == nil || len(land.reread) == 0) {
+		r.side.later(r.host, r.verified(a, land))
+		return
+	}
+	r.side.work.put(func() { r.side.post(r.host, r.verified(a, land)) })
+}
+
+// inlineChecks is how many slots are compared on the loop: so few cost less than the way to a worker and back.
+const inlineChecks = 512
+
+// verified does the comparing.
+func (r *decodeRank) verified(a core.Verify, land *landing) core.Verified {
+	v := core.Verified{Lease: a.Lease}
+	for _, c := range a.Checks {
+		if bad := r.checkPart(c, land); bad.State != spec.TagGood || bad.Digest {
+			v.Bad = append(v.Bad, bad)
 		}
-		for _, c := range a.Void {
-			if _, s := device.GetTag(r.mem[c.Component].Slot(c.Page, c.Slot)); s != spec.TagVoid {
-				if s == spec.TagGood {
-					s = spec.TagForeign // a whole tag where none may be
-				}
-				v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: s})
+	}
+	for _, c := range a.Void {
+		if _, s := device.GetTag(r.mem[c.Component].Slot(c.Page, c.Slot)); s != spec.TagVoid {
+			if s == spec.TagGood {
+				s = spec.TagForeign // a whole tag where none may be
 			}
+			v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: s})
 		}
-		r.side.post(r.host, v)
-	})
+	}
+	return v
 }
 
 // landed collects the records of all links of a lease; on the loop, before a fence or revoke can take them away.
 func (r *decodeRank) landed(a core.Verify) *landing {
-	land := &landing{digests: map[cell]uint64{}, reread: map[cell]spec.Part{}}
+	land := &landing{}
 	for _, l := range a.Links {
 		records := r.link(l.Peer).grants.Landed(a.Lease, l.Parts)
 		if records == nil {
-			for _, p := range l.Parts {
-				land.reread[cell{p.Component, p.Index, 0}] = p
-			}
+			land.reread = append(land.reread, l.Parts...)
 		}
-		for _, rec := range records {
-			for i, done := range rec.Done {
-				if done {
-					land.digests[cell{rec.Part.Component, rec.Part.Index, rec.Lo + uint32(i)}] = rec.Digest[i]
-				}
-			}
-		}
+		land.records = append(land.records, records...)
 	}
 	return land
 }
@@ -75,8 +95,8 @@ func (r *decodeRank) checkPart(c core.TagCheck, land *landing) core.BadPart {
 	if land == nil || !c.Want.HasDigest || c.Want.Part == spec.PartLocal {
 		return bad
 	}
-	got, ok := land.digests[cell{c.Component, c.Slot, c.Want.Index}]
-	if p, again := land.reread[cell{c.Component, c.Slot, 0}]; again {
+	got, ok := land.digest(c.Component, c.Slot, c.Want.Index)
+	if p, again := land.again(c.Component, c.Slot); again {
 		segs, err := p.Segments(pool.Layout, c.Want.Index, nil)
 		got, ok = device.DigestSegments(pool.Page(c.Page), segs, device.HeaderOf(p, pool.Layout, c.Want.Index, spec.UsedBytes(segs))), err == nil
 	}

@@ -106,8 +106,8 @@ func (m *metrics) answer(a core.Answer) {
 	m.requests.WithLabelValues(verdict, string(a.Cause)).Inc()
 }
 
-func (m *metrics) posted(n uint32) { m.bytes.WithLabelValues("push").Add(float64(n)) }
-func (m *metrics) pulled(n uint32) { m.bytes.WithLabelValues("pull").Add(float64(n)) }
+func (m *metrics) posted(n uint64) { m.bytes.WithLabelValues("push").Add(float64(n)) }
+func (m *metrics) pulled(n uint64) { m.bytes.WithLabelValues("pull").Add(float64(n)) }
 
 func (m *metrics) fenced(role string, d time.Duration) {
 	m.fences.WithLabelValues(role).Observe(d.Seconds())

@@ -99,17 +99,20 @@ func (r *prefillRank) post(a core.Post) {
 		return
 	}
 	b := transport.Batch{ID: a.Batch, Lease: a.Lease, Writes: make([]transport.Write, 0, len(a.Items))}
+	var cuts cutters
+	total := uint64(0)
 	for _, it := range a.Items {
-		segs, err := it.Part.Segments(r.mem[it.Part.Component].Layout, it.Index, nil)
+		segs, used, err := cuts.of(it.Part, layoutIn(r.mem, it.Part.Component)).cut(it.Part, it.Index)
 		if err != nil {
 			refuse(err)
 			return
 		}
-		r.side.metrics.posted(it.Tag.Used)
+		total += uint64(used)
 		b.Writes = append(b.Writes, transport.Write{
 			Component: it.Part.Component, Part: it.Part.Index, Index: it.Index, Src: it.Src.Page, SrcSegs: segs, Dst: it.Dst, Tag: it.Tag,
 		})
 	}
+	r.side.metrics.posted(total)
 	src.Post(b)
 }
 

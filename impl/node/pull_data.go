@@ -52,33 +52,34 @@ func (r *decodeRank) pullCopy(a core.PullCopy) {
 		r.side.later(r.host, done)
 		return
 	}
-	job := transport.CopyJob{ID: a.Job, Lease: a.Lease, Digests: a.Digests}
-	for _, it := range a.Items {
-		c, err := r.copyOf(path.sink.layouts, it)
+	job := transport.CopyJob{ID: a.Job, Lease: a.Lease, Digests: a.Digests, Copies: make([]transport.Copy, len(a.Items))}
+	var src, dst cutters
+	total := uint64(0)
+	for i := range a.Items {
+		used, err := r.copyOf(&job.Copies[i], &a.Items[i], &src, &dst, path.sink.layouts)
 		if err != nil {
 			done.Err = err.Error()
 			r.side.later(r.host, done)
 			return
 		}
-		r.side.metrics.pulled(spec.UsedBytes(c.DstSegs))
-		job.Copies = append(job.Copies, c)
+		total += uint64(used)
 	}
+	r.side.metrics.pulled(total)
 	path.Copy(job)
 }
 
-func (r *decodeRank) copyOf(theirs [spec.ComponentCount]*spec.Layout, it core.PullItem) (c transport.Copy, err error) {
-	own := &r.mem[it.Part.Component].Layout
-	c = transport.Copy{
-		Component: it.Part.Component, Part: it.Part.Index, Index: it.Index, Src: it.Src, SrcSlot: it.SrcSlot, SrcTag: it.SrcTag, Dst: it.Dst, DstTag: it.DstTag,
+func (r *decodeRank) copyOf(c *transport.Copy, it *core.PullItem, src, dst *cutters, theirs [spec.ComponentCount]*spec.Layout) (used uint32, err error) {
+	own := layoutIn(r.mem, it.Part.Component)
+	if c.DstSegs, used, err = dst.of(it.Part, own).cut(it.Part, it.Index); err != nil {
+		return 0, err
 	}
-	if c.SrcSegs, err = segments(theirs[it.Part.Component], it.Part, it.Index); err != nil {
-		return c, err
+	if c.SrcSegs, _, err = src.of(it.Part, theirs[it.Part.Component]).cut(it.Part, it.Index); err != nil {
+		return 0, err
 	}
-	if c.DstSegs, err = segments(own, it.Part, it.Index); err != nil {
-		return c, err
-	}
-	c.Head = device.HeaderOf(it.Part, *own, it.Index, spec.UsedBytes(c.DstSegs))
-	return c, nil
+	c.Component, c.Part, c.Index = it.Part.Component, it.Part.Index, it.Index
+	c.Src, c.SrcSlot, c.SrcTag, c.Dst, c.DstTag = it.Src, it.SrcSlot, it.SrcTag, it.Dst, it.DstTag
+	c.Head = device.HeaderOf(it.Part, *own, it.Index, used)
+	return used, nil
 }
 
 // readerSink hears what happened on a pull link at decode.
