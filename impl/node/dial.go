@@ -41,6 +41,7 @@ type outConn struct {
 	conn *conn
 	id   core.ConnID
 	held time.Time
+	err  error         // why it ended; written before gone is closed
 	gone chan struct{} // closed when the connection has ended and the machine knows
 }
 
@@ -48,20 +49,22 @@ type outConn struct {
 func (r *decodeRank) keepDialing(p peerAddr) {
 	d := r.side
 	wait := newBackoff(d.cfg.Timeouts.Repeat, d.cfg.Timeouts.Liveness)
-	for n := 0; ; n++ {
+	for n := 0; ; n++ { // counts attempts that came to nothing, one after another
 		oc, err := r.dial(p)
 		if err == nil {
-			n = 0
 			select {
 			case <-oc.gone:
+				err = oc.err
 			case <-d.ctx.Done():
 				return
 			}
 			if time.Since(oc.held) > 4*wait.next { // it stood for longer than what was waited for it
 				wait.reset()
+				n = -1
 			}
-		} else if n%16 == 0 && d.ctx.Err() == nil {
-			d.log.Info("prefill rank cannot be reached", "rank", r.rank, "peer", p.addr, "peer_rank", p.rank, "err", err)
+		}
+		if n >= 0 && n%16 == 0 && d.ctx.Err() == nil {
+			d.log.Info("prefill rank cannot be reached, or ends the connection", "rank", r.rank, "peer", p.addr, "peer_rank", p.rank, "err", err)
 		}
 		if !wait.sleep(d.ctx) {
 			return
@@ -125,6 +128,7 @@ func (oc *outConn) onLoop(env spec.Envelope) {
 
 func (oc *outConn) lost(err error) {
 	d := oc.rank.side
+	oc.err = err
 	defer close(oc.gone)
 	d.box.put(func() {
 		d.log.Debug("control connection ended", "rank", oc.rank.rank, "peer", oc.peer.addr, "err", err)

@@ -109,7 +109,7 @@ func (d *decodeSide) pair() (prefillTokens int, reason string) {
 		return 0, "the node is ending"
 	}
 	if reason == "" && !d.cfg.Sizes.AllowWindowOverPool {
-		if err := windowFits(d.cfg.Sizes.Window, "prefill", uint32(prefillTokens)); err != nil {
+		if err := windowFits(d.cfg.Sizes.Window, d.cfg.Sizes.Page, "prefill", uint32(prefillTokens)); err != nil {
 			reason = err.Error()
 		}
 	}
@@ -145,7 +145,7 @@ func (r *decodeRank) observe(m core.SideMsg) {
 		r.up[m.Peer] = m
 		d.log.Info("link open", "rank", r.rank, "peer", m.Identity.Name, "incarnation", m.Identity.Incarnation)
 		if tokens, up := d.capacityOf([]core.PeerID{m.Peer}); up {
-			if err := windowFits(d.cfg.Sizes.Window, "prefill", uint32(tokens)); err != nil {
+			if err := windowFits(d.cfg.Sizes.Window, d.cfg.Sizes.Page, "prefill", uint32(tokens)); err != nil {
 				d.log.Warn("peer's pool", "peer", m.Identity.Name, "err", err)
 			}
 		}
