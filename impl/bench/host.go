@@ -68,3 +68,15 @@ func monotonic() (int64, error) {
 	}
 	return t.Nano(), nil
 }
+
+// cpuOf is the CPU time that processes have used so far, in nanoseconds.
+func cpuOf(pids []int) (sum int64, err error) {
+	for _, pid := range pids {
+		var t unix.Timespec
+		if err := unix.ClockGettime(int32(^pid<<3|2), &t); err != nil { // CPUCLOCK_SCHED of a process
+			return 0, fmt.Errorf("%w: CPU time of process %d: %w", ErrBench, pid, err)
+		}
+		sum += t.Nano()
+	}
+	return sum, nil
+}

@@ -89,6 +89,17 @@ func (p *proc) nanos(s string) (int64, error) {
 	return n, nil
 }
 
+// family is the process and its children.
+func (p *proc) family() []int {
+	pids := []int{p.pid}
+	for _, f := range strings.Fields(oneFile(fmt.Sprintf("/proc/%d/task/%d/children", p.pid, p.pid))) {
+		if n, err := strconv.Atoi(f); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
 func (p *proc) failed(err error) error { return fmt.Errorf("%w: %s: %w", ErrBench, p.name, err) }
 
 // tell sends one order to our own second process.

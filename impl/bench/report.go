@@ -33,10 +33,20 @@ type Result struct {
 	Seal    Times         `json:"seal"` // the source digests and tags, before what is timed
 }
 
-// MoverResult is one contestant's times.
+// MoverResult is one contestant's times, and the CPU time of all its processes in seconds for each GB: for the whole path all
+// of a request, with what comes before it is timed; 0 where it was not taken.
 type MoverResult struct {
-	Name string `json:"name"`
+	Name string  `json:"name"`
+	CPU  float64 `json:"cpu_s_per_gb"`
 	Times
+}
+
+func newMover(name string, ns []int64, cpu int64, s Shape) MoverResult {
+	m := MoverResult{Name: name, Times: timesOf(ns, s.Bytes())}
+	if n := float64(len(ns)) * float64(s.Bytes()); n > 0 {
+		m.CPU = float64(cpu) / n
+	}
+	return m
 }
 
 // RatioResult is one comparison: speed of A as a share of B's, or what A's time exceeds B's by (Cost).
@@ -47,6 +57,8 @@ type RatioResult struct {
 	Cost bool   `json:"cost"`
 	Goal string `json:"goal,omitempty"`
 	Ratio
+	// Fastest is the same of the fastest request of each: what is left when others had the machine for most of the time.
+	Fastest float64 `json:"fastest"`
 }
 
 // Head says on what and how it was measured.
@@ -72,14 +84,18 @@ func (r *Report) Head(w io.Writer) {
 func (r Result) text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "\n%s %s: %d rounds in %.0f s, ended by %s, load %s\n", r.Suite, r.Shape, r.Rounds, r.Seconds, r.Ended, r.Load)
-	fmt.Fprintf(&s, "  %-32s %8s %10s %10s %10s %10s %8s\n", "", "GB/s", "p50 us", "p99 us", "min us", "max us", "requests")
-	row := func(name string, t Times) {
-		fmt.Fprintf(&s, "  %-32s %8.2f %10.1f %10.1f %10.1f %10.1f %8d\n", name, t.GBps, t.P50, t.P99, t.Min, t.Max, t.Requests)
+	fmt.Fprintf(&s, "  %-32s %8s %10s %10s %10s %10s %8s %9s\n", "", "GB/s", "p50 us", "p99 us", "min us", "max us", "requests", "CPU s/GB")
+	row := func(name string, t Times, cpu string) {
+		fmt.Fprintf(&s, "  %-32s %8.2f %10.1f %10.1f %10.1f %10.1f %8d %9s\n", name, t.GBps, t.P50, t.P99, t.Min, t.Max, t.Requests, cpu)
 	}
 	for _, m := range r.Movers {
-		row(m.Name, m.Times)
+		cpu := ""
+		if m.CPU > 0 {
+			cpu = fmt.Sprintf("%.3f", m.CPU)
+		}
+		row(m.Name, m.Times, cpu)
 	}
-	row("(sealing with digests, apart)", r.Seal)
+	row("(sealing with digests, apart)", r.Seal, "")
 	for _, x := range r.Ratios {
 		unit, k := "", 1.0
 		if x.Cost {
@@ -89,7 +105,7 @@ func (r Result) text() string {
 		if x.Goal != "" {
 			goal = "  goal " + x.Goal
 		}
-		fmt.Fprintf(&s, "  %-32s %8.3g%s  [%.3g, %.3g] +-%.2g, pairs %.3g to %.3g%s\n", x.Name, k*x.Median, unit, k*x.Low, k*x.High, k*x.Half(), k*x.Min, k*x.Max, goal)
+		fmt.Fprintf(&s, "  %-32s %8.3g%s  [%.3g, %.3g] +-%.2g, pairs %.3g to %.3g, fastest %.3g%s\n", x.Name, k*x.Median, unit, k*x.Low, k*x.High, k*x.Half(), k*x.Min, k*x.Max, k*x.Fastest, goal)
 	}
 	return s.String()
 }

@@ -20,6 +20,7 @@ import (
 type contestant struct {
 	name string
 	run  func(context.Context) (int64, error)
+	pids []int // of the processes whose CPU time it costs
 }
 
 // comparison is a ratio of two contestants' times in each round. Speed: how fast a is, as a share of b. Cost: how much more time a takes.
@@ -195,20 +196,21 @@ const (
 
 // field is who takes part in a suite, and what is compared.
 func (b *bench) field(suite string, e *ends) (m []contestant, c []comparison) {
+	both := []int{os.Getpid(), b.child.pid}
 	m = []contestant{
-		{ours, e.plain.request}, {oursSums, e.sums.request},
-		{bareName, func(ctx context.Context) (int64, error) { return e.bare.request(ctx, false) }},
-		{bareSums, func(ctx context.Context) (int64, error) { return e.bare.request(ctx, true) }},
+		{ours, e.plain.request, both}, {oursSums, e.sums.request, both},
+		{bareName, func(ctx context.Context) (int64, error) { return e.bare.request(ctx, false) }, both},
+		{bareSums, func(ctx context.Context) (int64, error) { return e.bare.request(ctx, true) }, both},
 	}
 	guards := []comparison{{"guards cost", ours, bareName, true, "<= 1 %"}, {"guards cost, both with digests", oursSums, bareSums, true, ""}}
 	bytes := func() int { return e.bare.shape.Bytes() }
 	switch suite {
 	case "shm":
-		m = append(m, contestant{goCopy, func(context.Context) (int64, error) { return e.bare.copyOnly() }})
+		m = append(m, contestant{goCopy, func(context.Context) (int64, error) { return e.bare.copyOnly() }, both[:1]})
 		if e.c != nil {
-			kinds := []contestant{{cMemcpy, cCopy(e, "memcpy")}}
+			kinds := []contestant{{cMemcpy, cCopy(e, "memcpy"), e.c.family()}}
 			if e.nt {
-				kinds = append(kinds, contestant{cNT, cCopy(e, "nt")})
+				kinds = append(kinds, contestant{cNT, cCopy(e, "nt"), e.c.family()})
 			}
 			m = append(m, kinds...)
 			last := kinds[len(kinds)-1].name
@@ -216,15 +218,15 @@ func (b *bench) field(suite string, e *ends) (m []contestant, c []comparison) {
 		}
 		c = append(c, comparison{"digests cost", oursSums, ours, true, ""})
 	default:
-		m = append(m, contestant{goStream, func(context.Context) (int64, error) { return e.bare.stream(bytes()) }})
+		m = append(m, contestant{goStream, func(context.Context) (int64, error) { return e.bare.stream(bytes()) }, both})
 		goal := ""
 		if suite == "tls" {
 			goal = ">= 0.9"
 		}
 		c = append(c, comparison{"of " + goStream, ours, goStream, false, goal})
 		if e.c != nil {
-			m = append(m, contestant{cStream, func(context.Context) (int64, error) { return e.c.nanos(fmt.Sprint(bytes())) }},
-				contestant{cEndless, func(context.Context) (int64, error) { return endless(e.c, b.o, bytes()) }})
+			m = append(m, contestant{cStream, func(context.Context) (int64, error) { return e.c.nanos(fmt.Sprint(bytes())) }, e.c.family()},
+				contestant{cEndless, func(context.Context) (int64, error) { return endless(e.c, b.o, bytes()) }, nil})
 			c = append(c, comparison{"of " + cStream, ours, cStream, false, ">= 0.8"}, comparison{"of " + cEndless, ours, cEndless, false, ""})
 		}
 		c = append(c, comparison{"digests cost", oursSums, ours, true, "<= 25 %"})
@@ -255,13 +257,17 @@ const (
 // rounds runs every contestant once a round, in shuffled order, until the interval of each ratio is narrow enough.
 func (b *bench) rounds(ctx context.Context, s Shape, movers []contestant, ratios []comparison, r *rand.Rand) (res Result, err error) {
 	each := max(1, min(sampleRequests, sampleBytes/s.Bytes()))
-	times, pairs := map[string][]int64{}, make([][]float64, len(ratios))
+	times, cpu, pairs := map[string][]int64{}, map[string]int64{}, make([][]float64, len(ratios))
 	begin := time.Now()
 	res = Result{Shape: s, Load: load(), Ended: "pairs"}
 	for round := -1; round < b.o.MaxPairs; round++ { // the one before the first warms up
 		mean := map[string]float64{}
 		for _, i := range r.Perm(len(movers)) {
 			m, sum := movers[i], int64(0)
+			before, err := cpuOf(m.pids)
+			if err != nil {
+				return res, err
+			}
 			for range each {
 				ns, err := m.run(ctx)
 				if err != nil {
@@ -273,6 +279,13 @@ func (b *bench) rounds(ctx context.Context, s Shape, movers []contestant, ratios
 				}
 			}
 			mean[m.name] = float64(sum)
+			after, err := cpuOf(m.pids)
+			if err != nil {
+				return res, err
+			}
+			if round >= 0 {
+				cpu[m.name] += after - before
+			}
 		}
 		if round < 0 {
 			continue
@@ -294,10 +307,10 @@ func (b *bench) rounds(ctx context.Context, s Shape, movers []contestant, ratios
 		}
 	}
 	for _, m := range movers {
-		res.Movers = append(res.Movers, MoverResult{m.name, timesOf(times[m.name], s.Bytes())})
+		res.Movers = append(res.Movers, newMover(m.name, times[m.name], cpu[m.name], s))
 	}
 	for i, c := range ratios {
-		res.Ratios = append(res.Ratios, RatioResult{c.name, c.a, c.b, c.cost, c.goal, ratioOf(pairs[i])})
+		res.Ratios = append(res.Ratios, RatioResult{c.name, c.a, c.b, c.cost, c.goal, ratioOf(pairs[i]), c.fastest(times)})
 	}
 	res.Seconds = time.Since(begin).Seconds()
 	return res, nil
@@ -309,6 +322,17 @@ func (c comparison) of(ns map[string]float64) float64 {
 		return ns[c.a]/ns[c.b] - 1
 	}
 	return ns[c.b] / ns[c.a]
+}
+
+// fastest is the ratio of the fastest requests of all rounds.
+func (c comparison) fastest(times map[string][]int64) float64 {
+	best := map[string]float64{}
+	for _, n := range []string{c.a, c.b} {
+		if len(times[n]) > 0 {
+			best[n] = float64(slices.Min(times[n]))
+		}
+	}
+	return c.of(best)
 }
 
 func narrow(pairs [][]float64, width float64) bool {
