@@ -48,6 +48,7 @@ type targetPath struct {
 	theirs []spec.Layout // of the source
 	dst    *mem.Target
 	rd     *mem.Reader
+	copies map[uint64][]transport.Copy // by job, for the oracle
 	fenced bool
 }
 
@@ -269,7 +270,7 @@ func (r *decodeRank) act(a core.Action) {
 // openData opens decode's end of a data path; prefill's end hears of it.
 func (r *decodeRank) openData(a core.OpenData) {
 	w, t := r.side.w, r.links[a.Peer]
-	p := &targetPath{theirs: a.Info.PeerLayouts, info: transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}}
+	p := &targetPath{copies: map[uint64][]transport.Copy{}, theirs: a.Info.PeerLayouts, info: transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}}
 	up := core.DataUp{Peer: a.Peer, Epoch: a.Epoch}
 	peer := w.prefill[t.slot]
 	sp := w.sourcePath(p.info)

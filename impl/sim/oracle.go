@@ -18,6 +18,9 @@ func (w *World) check() {
 		if (op.Kind == mem.Write && op.State >= mem.Checked || op.Kind == mem.Job) && w.targetFenced(op.Link) {
 			w.violate("I16: the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
 		}
+		if op.Kind == mem.Job {
+			w.checkCopies(op)
+		}
 		if op.Kind != mem.Write || w.lax {
 			continue
 		}
@@ -35,8 +38,51 @@ func (w *World) check() {
 			w.checkTarget(op, wr) // a doubled write stands behind no notice: only the grant table keeps it out (I7)
 		}
 	}
+	for _, p := range w.prefill {
+		w.checkKernel(p)
+	}
 	if w.steps%64 == 0 {
 		w.checkLedgers()
+	}
+}
+
+// checkCopies: what a reader copies, or will, is still the page that it was offered (I6).
+func (w *World) checkCopies(op mem.Op) {
+	src := w.sourceOf(op.Link)
+	if src == nil {
+		return
+	}
+	for _, d := range w.decode {
+		for _, r := range d.ranks {
+			for _, t := range r.order {
+				for _, p := range t.paths {
+					if p.info != op.Link {
+						continue
+					}
+					for _, c := range p.copies[op.ID][min(op.Index, len(p.copies[op.ID])):] {
+						if v := src.r.m.Page(c.Component, c.Src.Page); v.State == pages.Free || v.Gen != c.Src.Gen {
+							w.violate("I6: %s %s page %d is %s in generation %d, and lease %d copies generation %d of it", src.r.host.name, c.Component, c.Src.Page, v.State, v.Gen, op.Lease, c.Src.Gen)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkKernel: what is being computed is computed into pages of its own (I2).
+func (w *World) checkKernel(p *prefillSide) {
+	if p.running == nil || !p.up || p.lead.dead {
+		return
+	}
+	for k, r := range p.ranks {
+		for c, ps := range p.running.Pages[k] {
+			for _, g := range ps {
+				if v := r.m.Page(spec.Component(c), g.Page); !r.host.dead && (v.State == pages.Free || v.Gen != g.Gen) {
+					w.violate("I2: %s %s page %d is %s in generation %d, and a kernel of %s writes generation %d", r.host.name, spec.Component(c), g.Page, v.State, v.Gen, p.running.Transfer, g.Gen)
+				}
+			}
+		}
 	}
 }
 

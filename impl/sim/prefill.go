@@ -18,6 +18,8 @@ type prefillSide struct {
 	lead  *host
 	l     *core.PrefillLeader
 	ranks []*prefillRank
+
+	running *core.Compute // the chunk that is being computed, for the oracle
 }
 
 // prefillRank is one rank of it with its memory.
@@ -54,7 +56,7 @@ type sourcePath struct {
 func (p *prefillSide) start() {
 	w := p.w
 	p.life++
-	p.up, p.paused, p.box = true, false, nil
+	p.up, p.paused, p.box, p.running = true, false, nil, nil
 	p.incs, p.hosts = nil, nil
 	for range p.ranks {
 		p.incs = append(p.incs, w.mint())
@@ -185,13 +187,16 @@ func (p *prefillSide) compute(a core.Compute) {
 		}
 	}
 	fill(0x5a)
+	p.running = &a
 	if p.w.cfg.Plant.SealEarly {
 		p.later(p.lead, done)
 		p.w.work(p.lead, "compute", 3_000_000, func() { fill(0) })
+		p.running = nil
 		return
 	}
 	p.w.work(p.lead, "compute", 3_000_000, func() {
 		fill(0)
+		p.running = nil
 		p.later(p.lead, done)
 	})
 }

@@ -91,6 +91,7 @@ func (r *decodeRank) pullCopy(a core.PullCopy) {
 			SrcSegs: src, SrcTag: it.SrcTag, Dst: it.Dst, DstSegs: dst, DstTag: it.DstTag,
 			Head: device.HeaderOf(it.Part, own, it.Index, spec.UsedBytes(dst))})
 	}
+	p.copies[j.ID] = j.Copies
 	p.rd.Copy(j)
 }
 
