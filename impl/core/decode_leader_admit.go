@@ -22,9 +22,8 @@ func (l *DecodeLeader) submit(s Submit) {
 	l.requests[s.Req] = q
 	t.queue = append(t.queue, q)
 	l.queued++
-	l.did("Submit", spec.TransferID{}, fmt.Sprintf("%d prompt tokens, at most %d new", len(s.Prompt), maxNew))
 	if s.TimeLeft > 0 {
-		q.deadline = l.now + Time(s.TimeLeft)
+		q.deadline = l.now + Time(min(s.TimeLeft, 1<<61))
 		l.clock.set(q.deadline, timeDeadline, uint64(q.id), 0)
 	}
 	if l.pick(q) == nil {
@@ -39,6 +38,7 @@ func (l *DecodeLeader) refuse(s Submit, cause spec.Cause, detail string, limits 
 		l.broken(8, "request %d is refused and stands", s.Req)
 		return
 	}
+	l.did("Submit", spec.TransferID{}, "") // no name is minted for what is refused
 	l.did("Refuse", spec.TransferID{}, string(cause))
 	l.dropHalf(s.Source, cause)
 	a := Answer{Req: s.Req, Cause: cause, Detail: detail, PromptTokens: uint32(len(s.Prompt)), Limits: limits}

@@ -19,6 +19,8 @@ func (l *DecodeLeader) start(q *drequest) {
 	q.tenant.active++
 	q.tenant.pages += x.pages
 	x.side.active++
+	q.last = x.id
+	l.did("Submit", x.id, fmt.Sprintf("%d prompt tokens, at most %d new", len(q.sub.Prompt), q.maxNew))
 	l.did("Ask", x.id, "")
 	l.ask(x)
 }
@@ -87,7 +89,10 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 			l.do(Count{Refusal: spec.RefuseDuplicate, About: spec.KindAsked, Peer: m.Peer, Detail: b.Transfer.String()})
 			return
 		}
-		l.did("RecvAsked", x.id, "")
+		if !x.asked { // asked anew of another life of prefill: to the specification it is open already
+			x.asked = true
+			l.did("RecvAsked", x.id, "")
+		}
 		if uint64(b.Tokens) != uint64(len(x.req.sub.Prompt)) {
 			l.failure(x, spec.CauseMismatch, fmt.Sprintf("prefill counts %d prompt tokens, decode %d", b.Tokens, len(x.req.sub.Prompt)))
 			return
@@ -101,10 +106,7 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 		if x == nil {
 			return
 		}
-		cause := b.Cause
-		if !cause.Known() || cause == spec.CausePreempted {
-			cause = spec.CausePeerFailed
-		}
+		cause := sane(b.Cause)
 		if cause == spec.CauseTooLong && x.verdict == verdictOpen {
 			x.req.limits, _ = l.measure(x.req.sub)
 			x.req.limits.PrefillPool, x.req.limits.Limiting = b.Limit, "prefill pool"

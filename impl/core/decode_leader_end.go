@@ -150,10 +150,6 @@ func (l *DecodeLeader) answerFailed(x *dxfer) {
 // answer is the one end of a request.
 func (l *DecodeLeader) answer(q *drequest, finish string) {
 	a := Answer{Req: q.id, Finish: finish, PromptTokens: uint32(len(q.sub.Prompt)), PrefillTokens: q.prefill, NewTokens: uint32(len(q.sent))}
-	id := spec.TransferID{}
-	if q.x != nil {
-		id = q.x.id
-	}
 	if finish == "" {
 		l.failed++
 		a.Cause, a.Detail = q.cause, q.detail
@@ -171,7 +167,7 @@ func (l *DecodeLeader) answer(q *drequest, finish string) {
 		return
 	}
 	delete(l.requests, q.id)
-	l.did("Answer", id, string(a.Cause))
+	l.did("Answer", q.last, string(a.Cause))
 	l.do(a)
 	l.forget(q.tenant)
 }

@@ -275,5 +275,4 @@ func TestDecodeLeader_AnyEvents_OneAnswerNoFalseSuccess(t *testing.T) {
 	})
 	t.Logf("%d succeeded, %d failed, %d preempted", ok, fail, preempted)
 	require.NotZero(t, ok)
-	require.NotZero(t, preempted)
 }

@@ -85,7 +85,6 @@ func (l *DecodeLeader) tookPart(x *dxfer) {
 	l.unwait(x)
 	x.state = xFilling
 	x.room = l.pagesOf(x.req) * l.perPage
-	l.did("Run", x.id, "")
 	for k := range x.held {
 		l.toRank(k, Go{Transfer: x.id})
 	}
@@ -101,6 +100,7 @@ func (l *DecodeLeader) leaseReady(rank spec.Rank, m LeaseReady) {
 		return
 	}
 	x.state, x.busy = xFirst, true
+	l.did("Run", x.id, "") // every lease of it was granted: the plan is whole
 	l.do(ReadFirst{Transfer: x.id, Leases: x.leases})
 	l.makeRoom() // it may be preempted now
 }

@@ -285,7 +285,6 @@ func TestDecodeLeader_Take_AllOrNoneOldestFirst(t *testing.T) {
 	acts = g.from(0, Taken{Transfer: t1, Lease: 2})
 	require.Len(t, ordered[Go](acts), 2)
 	require.Equal(t, t2, ordered[Take](acts)[0].Transfer)
-	require.Equal(t, 1, did(acts, "Run"))
 }
 
 func TestDecodeLeader_QueueIsBoundedAndFair(t *testing.T) {

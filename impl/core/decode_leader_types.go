@@ -14,9 +14,10 @@ type drequest struct {
 	since    Time // queued
 	deadline Time // 0: none
 	x        *dxfer
-	sent     []int32 // tokens that left, all of them
-	opened   bool    // OpenStream was given
-	prefill  uint32  // prompt tokens by prefill's count
+	last     spec.TransferID // of its last transfer; zero before the first
+	sent     []int32         // tokens that left, all of them
+	opened   bool            // OpenStream was given
+	prefill  uint32          // prompt tokens by prefill's count
 	retries  int
 	cause    spec.Cause // of its first failed transfer
 	detail   string
@@ -78,6 +79,7 @@ type dxfer struct {
 	askDue   Time
 	askSince Time
 	refused  bool // prefill's leader has ended it
+	asked    bool // it was answered once
 
 	retry    bool // the request is to be tried again when this is freed
 	preempt  bool // the request comes back as a new transfer when this is freed

@@ -412,3 +412,19 @@ func TestDecodeRank_Pull_ManifestThatDiffersIsAProtocolError(t *testing.T) {
 		require.Equal(t, spec.CauseProtocol, told[LeaseFailed](acts)[0].Cause, name)
 	}
 }
+
+// A receipt on a pull link does not end the hold of copies that still read: the mark would pass, and prefill would hand out the
+// pages under them.
+func TestDecodeRank_Pull_ReceiptDoesNotEndTheHoldOfRunningCopies(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, true, false, 20))
+	l, _ := g.fill()
+	job := one[PullCopy](g, g.recv(1, spec.Offer{Transfer: l.transfer, Lease: l.id, SourceLease: 77, Done: g.complete(l, 1).Parts[0]}))
+	acts := g.recv(1, spec.Failed{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1, Cause: spec.CauseCompute})
+	require.Equal(t, spec.CauseCompute, told[LeaseFailed](acts)[0].Cause)
+	require.Empty(t, said[spec.Read](acts))
+	require.Equal(t, l.id, g.r.mark(g.link(1)), "the mark does not pass the lease")
+	acts = g.step(PullDone{Peer: 1, Epoch: 1, Job: job.Job, Lease: l.id})
+	require.Len(t, said[spec.Read](acts), 1)
+	require.Len(t, told[LeaseFreed](acts), 1)
+	require.Equal(t, spec.LeaseID(2), g.r.mark(g.link(1)))
+}

@@ -20,7 +20,7 @@ func (r *DecodeRank) fence(k *dlink, why string) {
 	wasOpen := k.state == dlinkOpen
 	r.down(k)
 	k.wants = 0
-	k.fencing = append(k.fencing, old)
+	k.fencing, k.closing = append(k.fencing, old), true
 	for _, f := range r.findings {
 		f.begun(k, old)
 	}
@@ -53,7 +53,10 @@ func (r *DecodeRank) fenceDone(e FenceDone) {
 		return
 	}
 	k.fenced = max(k.fenced, e.Old)
-	r.did("FenceEnd", nil, k, fmt.Sprintf("epoch %d", e.Old))
+	if k.closing { // of several fences in a row only the first had grants to end
+		k.closing = false
+		r.did("FenceEnd", nil, k, fmt.Sprintf("epoch %d", e.Old))
+	}
 	for _, h := range slices.Clone(k.owed) {
 		if h != nil && h.standing && h.epoch <= e.Old {
 			if h.lease.state != dleaseRevoking {

@@ -44,6 +44,12 @@ func (r *DecodeRank) onReceipt(k *dlink, conn ConnID, env spec.Envelope, m recei
 	case h.pull != nil && m.complete != nil:
 		r.did("RecvComplete", l, k, "")
 		r.pullComplete(h, *m.complete)
+	case h.pull != nil: // prefill reads and writes nothing here: the hold is this rank's own copies, and only their end ends it
+		r.did("RecvReceipt", l, k, m.kind.String())
+		h.since, h.answered = r.now, true
+		if l.state == dleaseFilling {
+			r.fail(l, sane(m.cause), m.detail, true)
+		}
 	case len(m.channels) > r.cfg.MaxChannels:
 		r.count(spec.RefuseFull, m.kind, k.cfg.ID, fmt.Sprintf("%d channels", len(m.channels)))
 		r.fence(k, "a receipt lists too many channels")
@@ -126,20 +132,24 @@ func (r *DecodeRank) tryTake(h *dhold) {
 		return
 	}
 	l := h.lease
-	r.did("Take", l, h.link, "")
+	why := ""
+	if m.complete != nil && l.state == dleaseFilling {
+		why = r.strike(h, *m.complete)
+	}
+	took := m.kind.String()
+	if why != "" {
+		took = "misnamed"
+	}
+	r.did("Take", l, h.link, took)
 	if m.complete == nil {
 		if l.state == dleaseFilling {
-			cause := m.cause
-			if !cause.Known() || cause == spec.CausePreempted {
-				cause = spec.CausePeerFailed
-			}
-			r.failQuiet(h, cause, m.detail)
+			r.failQuiet(h, sane(m.cause), m.detail)
 		}
 		r.endHold(h, "receipt")
 		return
 	}
 	if l.state == dleaseFilling {
-		if why := r.strike(h, *m.complete); why != "" {
+		if why != "" {
 			r.failQuiet(h, spec.CauseProtocol, "Complete differs from the plan: "+why)
 		} else {
 			h.got = true
@@ -147,6 +157,14 @@ func (r *DecodeRank) tryTake(h *dhold) {
 	}
 	r.endHold(h, "receipt")
 	r.partsIn(l)
+}
+
+// sane is a cause that a peer may give; anything else is its failure.
+func sane(c spec.Cause) spec.Cause {
+	if !c.Known() || c == spec.CausePreempted {
+		return spec.CausePeerFailed
+	}
+	return c
 }
 
 // failQuiet fails the lease of a hold whose receipt is being taken: this link needs no Abort any more, the others do.
@@ -229,10 +247,6 @@ func (r *DecodeRank) onFailing(k *dlink, env spec.Envelope, m spec.Failing) {
 	}
 	h.since = r.now
 	if l.state == dleaseFilling {
-		cause := m.Cause
-		if !cause.Known() || cause == spec.CausePreempted {
-			cause = spec.CausePeerFailed
-		}
-		r.fail(l, cause, m.Detail, true)
+		r.fail(l, sane(m.Cause), m.Detail, true)
 	}
 }

@@ -39,6 +39,7 @@ type dlink struct {
 	marked   spec.LeaseID // highest mark sent
 	peerMark spec.LeaseID
 	fencing  []spec.Epoch // Old of each Fence that is not back, rising
+	closing  bool         // a fence has begun and none has returned since
 	fenced   spec.Epoch   // all up to here are fenced; meaningless while it was never fenced
 	wants    Time         // a quarantine waits for a fence, at the latest then; 0: none
 	owed     []*dhold     // in the order of grants; the head is dropped when it ended

@@ -269,6 +269,7 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 			c.step(ReadBegin{Lease: c.lease().id, Pos: rapid.Uint32Range(0, 30).Draw(c.t, "pos")})
 		},
 		"message": func(*rapid.T) { c.say() }, "honest": func(*rapid.T) { c.honest() }, "honest2": func(*rapid.T) { c.honest() },
+		"honest3": func(*rapid.T) { c.honest() }, "honest4": func(*rapid.T) { c.honest() }, "honest5": func(*rapid.T) { c.honest() },
 		"notice": func(*rapid.T) { c.noticed() },
 		"verified": func(*rapid.T) {
 			if l, ok := take(c, &c.verify); ok {

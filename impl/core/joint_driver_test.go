@@ -14,6 +14,9 @@ import (
 func (w *world) stepDL(ev Event) {
 	acts, err := w.dl.Step(w.now, ev)
 	w.trace("dl", ev, acts)
+	for _, a := range only[Did](acts) {
+		w.follow.leader(a)
+	}
 	require.NoError(w.t, err)
 	for _, a := range acts {
 		switch a := a.(type) {
@@ -104,6 +107,9 @@ func (w *world) stepD(d int, ev Event) []Action {
 	w.trace(fmt.Sprint("d", d), ev, acts)
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.dr[d].pools.Check())
+	for _, a := range only[Did](acts) {
+		w.follow.rank(d, a, acts)
+	}
 	for _, a := range acts {
 		w.actD(d, a)
 	}

@@ -44,6 +44,7 @@ type world struct {
 	steps   int
 	nonce   byte
 	stops   []Stop
+	follow  *follower
 }
 
 type worldOptions struct {
@@ -139,7 +140,7 @@ func newWorld(t *testing.T, seed uint64, o worldOptions) *world {
 // startDecode starts a life of the decode side: a new process with memory of its own.
 func (w *world) startDecode() {
 	o, t := w.opts, w.t
-	w.dr, w.dst, w.data = nil, nil, map[dataKey]*wdata{}
+	w.dr, w.dst, w.data, w.follow = nil, nil, map[dataKey]*wdata{}, newFollower(w)
 	dside := worldSide('d', o.decode, w.dlife)
 	var all [][]spec.Layout
 	for k := range o.decode {
