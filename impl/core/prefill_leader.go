@@ -66,7 +66,7 @@ func NewPrefillLeader(cfg PrefillLeaderConfig) (*PrefillLeader, error) {
 	}, nil
 }
 
-// Step takes one event and returns what to do, in order. The error wraps ErrContract. The slice is valid until the next Step.
+// Step takes one event and returns what to do, in order. The error wraps ErrContract. The slice is the caller's.
 func (l *PrefillLeader) Step(now Time, ev Event) ([]Action, error) {
 	l.out = nil
 	if now < l.now {

@@ -61,7 +61,7 @@ func NewPrefillRank(cfg PrefillRankConfig) (*PrefillRank, error) {
 	return r, nil
 }
 
-// Step takes one event and returns what to do, in order. The error wraps ErrContract. The slice is valid until the next Step.
+// Step takes one event and returns what to do, in order. The error wraps ErrContract. The slice is the caller's.
 func (r *PrefillRank) Step(now Time, ev Event) ([]Action, error) {
 	r.out = nil
 	if now < r.now {

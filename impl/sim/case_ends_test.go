@@ -14,11 +14,9 @@ func TestCaseB36_GrantForAnOldRegistration_IsNeverUsedOnTheNewOne(t *testing.T) 
 	pages := uint32(16)
 	s := newScene(t, Config{PrefillRank: func(c *core.PrefillRankConfig) { c.SideLayouts[0][0].Shape.Pages = pages }})
 	hold := true
-	s.Filter = func(toPrefill bool, env spec.Envelope) Fate {
-		if _, grant := env.Body.(spec.Grant); grant && hold {
-			return Held
-		}
-		return Pass
+	s.HoldMsg = func(toPrefill bool, env spec.Envelope) bool {
+		_, grant := env.Body.(spec.Grant)
+		return grant && hold
 	}
 	a := s.ask("x", 10, 2)
 	s.pass(50e6)
@@ -143,18 +141,19 @@ func TestCaseB42_HeldAfterAbortAndThePeerIsGone_ComeBackByAFence(t *testing.T) {
 func TestCaseB42_AcknowledgementLost_ComesBackByRepeat(t *testing.T) {
 	s := newScene(t, Config{DecodePages: 8})
 	n := 0
-	s.Filter = func(toPrefill bool, env spec.Envelope) Fate {
-		if _, ack := env.Body.(spec.AbortAck); ack {
-			if n++; n <= 2 {
-				return Lost
-			}
+	s.LoseMsg = func(toPrefill bool, env spec.Envelope) bool {
+		switch env.Body.(type) {
+		case spec.AbortAck, spec.Failed, spec.Complete:
+			n++
+			return n <= 2
 		}
-		return Pass
+		return false
 	}
 	a := s.ask("x", 20, 2)
 	s.until(func() bool { return s.write(1, mem.Queued) != nil })
 	s.Leave(a)
 	s.until(func() bool { return s.decodePools().Free == 8 })
+	require.Greater(t, n, 2)
 	require.Zero(t, s.decode[0].ranks[0].m.Status().Fences-1, "no fence was needed")
 	s.over()
 }

@@ -40,7 +40,7 @@ func (c *conn) pUp() bool {
 func (w *World) transmit(q *[]packet, toPrefill bool, env spec.Envelope) {
 	n := 1
 	switch f := w.cfg.Net; {
-	case w.Filter != nil && w.Filter(toPrefill, env) == Lost:
+	case w.LoseMsg != nil && w.LoseMsg(toPrefill, env):
 		n = 0
 	case w.rng.IntN(100) < f.Drop:
 		n = 0
@@ -79,7 +79,7 @@ func (w *World) arrivals(run []func(), soon func(core.Time), c *conn, q *[]packe
 	for i := 0; i < len(*q) && i < n+ahead; i++ {
 		p := (*q)[i]
 		switch {
-		case !p.eof && w.Filter != nil && w.Filter(toPrefill, p.env) == Held:
+		case !p.eof && w.HoldMsg != nil && w.HoldMsg(toPrefill, p.env):
 			ahead++
 		case i > ahead && (p.eof || w.rng.IntN(100) >= w.cfg.Net.Reorder):
 		case p.at > w.now:

@@ -40,8 +40,9 @@ type World struct {
 
 	// For scenarios; nil: nothing is held or dropped, no computation fails.
 	HoldOp      func(op mem.Op) bool
-	Filter      func(toPrefill bool, env spec.Envelope) Fate
-	FailCompute func(a core.Compute) string // the engine's error, "" for none
+	LoseMsg     func(toPrefill bool, env spec.Envelope) bool // asked once, when it is sent
+	HoldMsg     func(toPrefill bool, env spec.Envelope) bool // asked as long as it waits; what is behind it goes on
+	FailCompute func(a core.Compute) string                  // the engine's error, "" for none
 
 	lax      bool        // the fabric is made to break its own order: the oracle does not judge writes under way
 	idle     func() bool // called when nothing can happen any more; true: now something can
@@ -55,16 +56,6 @@ type xfer struct {
 	prompt int
 	toy    *toy
 }
-
-// Fate is what becomes of a message.
-type Fate uint8
-
-// The fates of a message.
-const (
-	Pass Fate = iota
-	Lost      // it never arrives
-	Held      // it waits, and what is behind it goes on
-)
 
 // work is something that a node's device does and that ends in an event: not before at, in any order with everything else.
 type work struct {
