@@ -36,3 +36,22 @@ func TestWorld_OneRequest_IsAnsweredAndLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestWorld_PrefillFirst_HalfIsBoundOnceAndUnboundEndsByItsDeadline(t *testing.T) {
+	for _, pull := range []bool{false, true} {
+		w := New(Config{Pull: pull, Prefill: []int{2}, Decode: []int{2}})
+		require.NoError(t, w.RunUntil(w.Connected, 20_000))
+		h := w.Half(0, submit("x", 11, 4))
+		require.NoError(t, w.RunUntil(func() bool { return h.Source().Counter != 0 && w.prefill[0].running == nil && w.FreePages()[0] < 16 }, 20_000))
+		s := submit("x", 11, 4)
+		s.Source = h.Source()
+		a, b := w.Ask(0, s), w.Ask(0, s)
+		require.NoError(t, w.RunUntil(w.Answered, 20_000))
+		require.True(t, a.OK() != b.OK(), "one binds it, the other is refused: %q %q", a.Cause, b.Cause)
+		require.NoError(t, w.RunUntil(w.Clean, 20_000))
+		w.Half(0, submit("x", 9, 4)) // nobody asks for it
+		require.NoError(t, w.RunUntil(func() bool { return w.FreePages()[0] < 16 }, 20_000))
+		require.NoError(t, w.RunUntil(w.Clean, 20_000))
+		require.Greater(t, w.Now(), core.Time(30e9))
+	}
+}
