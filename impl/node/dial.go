@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	mrand "math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"kvfence/impl/core"
@@ -34,15 +35,16 @@ func (b *backoff) sleep(ctx context.Context) bool {
 
 func (b *backoff) reset() { b.next = b.first }
 
-// outConn is one control connection that a decode rank dialed. open is touched on the loop only.
+// outConn is one control connection that a decode rank dialed.
 type outConn struct {
 	rank *decodeRank
 	peer peerAddr
 	conn *conn
 	id   core.ConnID
-	held time.Time
 	err  error         // why it ended; written before gone is closed
 	gone chan struct{} // closed when the connection has ended and the machine knows
+	// opened says that a link stood on this connection: the next one need not wait long.
+	opened atomic.Bool
 }
 
 // keepDialing holds one control connection to p, and dials again with back-off when it ends. It ends with the side's context.
@@ -58,7 +60,7 @@ func (r *decodeRank) keepDialing(p peerAddr) {
 			case <-d.ctx.Done():
 				return
 			}
-			if time.Since(oc.held) > 4*wait.next { // it stood for longer than what was waited for it
+			if oc.opened.Load() {
 				wait.reset()
 				n = -1
 			}
@@ -79,7 +81,7 @@ func (r *decodeRank) dial(p peerAddr) (*outConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	oc := &outConn{rank: r, peer: p, conn: c, id: core.ConnID(d.conns.Add(1)), held: time.Now(), gone: make(chan struct{})}
+	oc := &outConn{rank: r, peer: p, conn: c, id: core.ConnID(d.conns.Add(1)), gone: make(chan struct{})}
 	if int(ranks) != p.size && p.shared {
 		d.log.Warn("the prefill side has another number of ranks than expected", "peer", p.addr, "ranks", ranks, "expected", p.size)
 	}

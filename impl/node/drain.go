@@ -66,6 +66,11 @@ func (n *Node) unfinished() (left int) {
 // Close ends everything: requests that still run get their error, data paths are fenced, goroutines are waited for. Safe after a
 // failed Start and more than once.
 func (n *Node) Close() error {
+	n.closing.Do(func() { n.closed = n.close() })
+	return n.closed
+}
+
+func (n *Node) close() error {
 	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -90,8 +95,6 @@ func (n *Node) Close() error {
 	n.wg.Wait()
 	if n.trace != nil {
 		errs = append(errs, n.trace.close())
-		n.trace = nil
 	}
-	n.servers, n.decode, n.prefill = nil, nil, nil
 	return errors.Join(errs...)
 }

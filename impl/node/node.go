@@ -43,6 +43,9 @@ type Node struct {
 	draining bool
 	stopped  error
 	stop     chan struct{} // closed when the node stopped itself
+
+	closing sync.Once
+	closed  error // what Close returned
 }
 
 // Start checks cfg (with its defaults), binds every address and then lets everything run. What fails is said before anything is

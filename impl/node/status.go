@@ -143,6 +143,11 @@ func (r *decodeRank) observe(m core.SideMsg) {
 	switch m := m.(type) {
 	case core.PeerUp:
 		r.up[m.Peer] = m
+		for _, c := range r.conns {
+			if c.peer.id == m.Peer {
+				c.opened.Store(true)
+			}
+		}
 		d.log.Info("link open", "rank", r.rank, "peer", m.Identity.Name, "incarnation", m.Identity.Incarnation)
 		if tokens, up := d.capacityOf([]core.PeerID{m.Peer}); up {
 			if err := windowFits(d.cfg.Sizes.Window, d.cfg.Sizes.Page, "prefill", uint32(tokens)); err != nil {

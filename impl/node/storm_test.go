@@ -32,7 +32,7 @@ func storm(t *testing.T, change func(*config.Config)) {
 	for w := range 8 {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(seed, uint64(w)))
-			for i := range 20 {
+			for i := range 12 {
 				req := testRequest(1+rnd.IntN(120), int32(w*100+i), 1+rnd.IntN(40))
 				code := p.attempt(t, rnd, req)
 				mu.Lock()
@@ -104,7 +104,7 @@ func (p *pair) stir(rnd *rand.Rand, shape func(*config.Config), addr string, sto
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(20+rnd.IntN(60)) * time.Millisecond):
+		case <-time.After(time.Duration(40+rnd.IntN(160)) * time.Millisecond):
 		}
 		d, f := p.decode.decode, p.prefill.prefill
 		switch {
