@@ -9,14 +9,14 @@ import (
 
 // DecodeRankConfig is what a decode rank is told once. Durations are nanoseconds; 0 in a bound means its default.
 type DecodeRankConfig struct {
-	Identity     spec.Identity // own; Role is spec.RoleDecode
-	Capabilities []string      // offered; each required capability of the protocol must be among them
-	Layouts      []spec.Layout // own pools, at most one a component; the KV pool is required
-	Reserve      [spec.ComponentCount]uint32
-	Window       uint32       // tokens; a prefill peer's must be equal
-	Digests      bool         // page digests wanted; a prefill peer's setting must be equal
-	NoStepChecks bool         // the tag check before and after each step is traded away by the operator
-	Peers        []PeerConfig // the prefill ranks that this node has links with, by rising ID
+	Identity     spec.Identity               // own; Role is spec.RoleDecode
+	Capabilities []string                    // offered; each required capability of the protocol must be among them
+	Layouts      []spec.Layout               // own pools, at most one a component; the KV pool is required
+	Reserve      [spec.ComponentCount]uint32 // pages that no request may use (null page, draft): the leader's Reserve is the same
+	Window       uint32                      // tokens; a prefill peer's must be equal
+	Digests      bool                        // page digests wanted; a prefill peer's setting must be equal
+	NoStepChecks bool                        // the tag check before and after each step is traded away by the operator
+	Peers        []PeerConfig                // the prefill ranks that this node has links with, by rising ID
 
 	Heartbeat      Duration // between two Pings of an open link; default 1 s
 	Liveness       Duration // silence of a peer after which its link is fenced; default 5 s

@@ -63,6 +63,9 @@ func (r *DecodeRank) fenceDone(e FenceDone) {
 				r.broken(10, "lease %d in state %d at the end of its link's fence", h.lease.id, h.lease.state)
 				return
 			}
+			if h.pull != nil && h.pull.running > 0 {
+				continue // its copies have not all said that they stopped: they end the hold
+			}
 			r.endHold(h, "fence")
 		}
 	}

@@ -115,7 +115,7 @@ func (r *DecodeRank) refusedConnect(k *dlink, conn ConnID, m spec.Refuse) {
 	}
 	k.refusal = fmt.Sprintf("refused by the peer: %s", m.Refusal)
 	if m.Field != "" {
-		k.refusal = spec.FieldDiff{Field: m.Field, Ours: m.Theirs, Theirs: m.Ours}.Error()
+		k.refusal += fmt.Sprintf(": %s: ours %s, theirs %s", m.Field, m.Theirs, m.Ours)
 	}
 	r.count(m.Refusal, spec.KindRefuse, k.cfg.ID, k.refusal)
 	r.down(k)

@@ -32,6 +32,7 @@ type follower struct {
 	hold map[followLease]map[PeerID]bool
 	got  map[followLease]map[PeerID]bool
 	krn  map[followLease]int
+	jobs map[followHold]int // copies that have not come back
 	up   map[followLink]bool
 	seen map[string]int
 }
@@ -41,6 +42,11 @@ type followLease struct {
 	lease spec.LeaseID
 }
 
+type followHold struct {
+	lease followLease
+	peer  PeerID
+}
+
 type followLink struct {
 	rank int
 	peer PeerID
@@ -48,7 +54,7 @@ type followLink struct {
 
 func newFollower(w *world) *follower {
 	return &follower{w: w, lead: map[spec.TransferID]string{}, dst: map[followLease]string{}, hold: map[followLease]map[PeerID]bool{}, got: map[followLease]map[PeerID]bool{},
-		krn: map[followLease]int{}, up: map[followLink]bool{}, seen: map[string]int{}}
+		krn: map[followLease]int{}, jobs: map[followHold]int{}, up: map[followLink]bool{}, seen: map[string]int{}}
 }
 
 // leader follows one action of the leader; refusals and requests that end without a name have none to follow.
@@ -87,10 +93,18 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 	case "Abort":
 		need(f.dst[l] == "filling" || f.dst[l] == "verified")
 		f.dst[l] = "revoking"
-	case "RecvComplete", "RecvReceipt", "NoticeIn", "PullCopy":
+	case "RecvComplete", "RecvReceipt", "NoticeIn", "PullCopy", "PullCheck":
 		need(f.hold[l][d.Peer])
+		switch d.Name {
+		case "PullCopy":
+			f.jobs[followHold{l, d.Peer}]++
+		case "PullCheck":
+			f.jobs[followHold{l, d.Peer}]--
+			need(f.jobs[followHold{l, d.Peer}] >= 0)
+		}
 	case "Take", "SaidRead":
 		need(f.hold[l][d.Peer])
+		need(f.jobs[followHold{l, d.Peer}] == 0)
 		f.hold[l][d.Peer] = false
 		f.got[l][d.Peer] = (d.Detail == "complete" || d.Name == "SaidRead") && f.dst[l] == "filling"
 		if d.Name == "Take" && d.Detail != "complete" && f.dst[l] == "filling" {
@@ -129,7 +143,7 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 		})
 	case "FenceEnd":
 		f.each(rank, func(x followLease) {
-			if f.hold[x][d.Peer] && f.dst[x] == "revoking" {
+			if f.hold[x][d.Peer] && f.dst[x] == "revoking" && f.jobs[followHold{x, d.Peer}] == 0 {
 				f.hold[x][d.Peer] = false
 			}
 		})
