@@ -54,8 +54,9 @@ vet: build/modules.stamp ## go vet and the rules of the repository
 fmt: ## format all Go files
 	gofmt -w spec impl rules_test.go
 
-docs: build/modules.stamp ## rewrite what is generated: tables of spec/wire.md, vectors of spec/testdata
+docs: build/modules.stamp ## rewrite what is generated: tables of spec/wire.md, vectors of spec/testdata, docs/checked.md
 	$(GO) test -count=1 ./spec -run 'TestVectors|TestWireDoc' -update
+	$(GO) run ./impl/cmd/checked
 
 setup: build/modules.stamp build/tools.stamp ## what the checks need on this machine
 

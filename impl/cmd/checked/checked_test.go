@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPage_OfThisRepository_IsCurrent(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	want, err := pageOf(root)
+	require.NoError(t, err)
+	got, err := os.ReadFile(filepath.Join(root, pagePath))
+	require.NoError(t, err)
+	require.True(t, string(want) == string(got), "%s is stale: make docs rewrites it; first difference: %s", pagePath, firstDifference(string(got), string(want)))
+}
+
+func TestPage_OfThisRepository_EveryCaseHasATest(t *testing.T) {
+	cases, err := publicCases()
+	require.NoError(t, err)
+	require.Len(t, cases, 36)
+	tr, err := scan(filepath.Join("..", "..", ".."))
+	require.NoError(t, err)
+	tests, err := tr.byCase(cases)
+	require.NoError(t, err)
+	for _, c := range cases {
+		require.NotEmpty(t, tests[c.ID], "%s %s", c.ID, c.Title)
+	}
+}
+
+func firstDifference(old, now string) string {
+	a, b := strings.Split(old, "\n"), strings.Split(now, "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return "page says " + a[i] + "; sources say " + b[i]
+		}
+	}
+	return "the length"
+}
+
+// repository makes a small one: files by name, and an empty manifest.
+func repository(t *testing.T, files map[string]string) string {
+	root := t.TempDir()
+	files["TLA/manifest.json"] = `{"configurations":[{"name":"all","module":"M","about":"everything","expect":{"result":"pass","distinct":7,"depth":3}},
+		{"name":"off-X","module":"M","about":"no X","long":true,"expect":{"result":"violated","violated":"Safe","trace":4}}]}`
+	for name, text := range files {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
+	}
+	return root
+}
+
+func TestPage_OfASmallRepository_SaysWhatIsThere(t *testing.T) {
+	root := repository(t, map[string]string{
+		"impl/a/a.go":           "package a\nfunc f(r x) { r.broken(17, \"a\"); r.broken(2, \"b\"); r.broken(2, \"c\"); broken(3, \"d\") }",
+		"impl/a/a_test.go":      "package a\nfunc TestCaseB01_X_Y(t *testing.T) { rapid.Check(t, f) }\nfunc FuzzA(f *testing.F) {}\nfunc TestMain(m *testing.M) {}\nfunc Testing() {}\n",
+		"impl/b/b_test.go":      "//go:build linux && chaos\n\npackage b\nfunc TestB_X_Y(t *testing.T) {}\n",
+		"impl/b/testdata/no.go": "no Go at all",
+	})
+	page, err := pageOf(root)
+	require.NoError(t, err)
+	for _, want := range []string{
+		"[`CaseB01_X_Y`](../impl/a/a_test.go)", "Without a test: B02, B04,", "| M `all` | everything | nothing found: 7 states, depth 3 |",
+		"| M `off-X` | no X | `Safe` breaks in 4 states (long: `make test-long`) |", "| I2 | [impl/a/a.go](../impl/a/a.go) |", "| I17 |",
+		"| impl/a | 1 | 1 | 1 | 0 | 1 |", "| impl/b | 1 | 0 | 0 | 1 | 0 |", "| all | 2 | 1 | 1 | 1 | 1 |", "| `FuzzA` | [impl/a/a_test.go]",
+	} {
+		require.Contains(t, string(page), want)
+	}
+	require.NotContains(t, string(page), "| I3 |")
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "docs"), 0o755))
+	require.NoError(t, write(root))
+	written, err := os.ReadFile(filepath.Join(root, pagePath))
+	require.NoError(t, err)
+	require.Equal(t, string(page), string(written))
+}
+
+func TestPage_TestOfACaseThatDoesNotExist_IsRefused(t *testing.T) {
+	_, err := pageOf(repository(t, map[string]string{"a/a_test.go": "package a\nfunc TestCaseB99_X_Y(t *testing.T) {}\n"}))
+	require.ErrorIs(t, err, errPage)
+	require.ErrorContains(t, err, "no case B99")
+}
