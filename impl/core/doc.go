@@ -16,5 +16,5 @@
 //
 // Nothing that a peer sends makes Step fail: it is refused with a reason, which is counted and traced (Did, Count).
 // The names in Did are the action names of TLA/Transfer.tla. Invariants 2 to 18 are assertions here, by number (invariant.go).
-// Read next: event.go, action.go, then decode_rank.go.
+// Read next: event.go, action.go, then decode_rank.go and prefill_rank.go.
 package core

@@ -194,6 +194,13 @@ func (r *PrefillRank) timers() {
 }
 
 // broken stops the machine: an invariant of the promise does not hold any more. It fences what it can and serves nothing again.
+// Where a number is asserted at this end:
+//
+//	6   mayPost: every source page is the job's, in its generation
+//	9   answer: a receipt leaves only after its drain, in its grant's epoch; mayPost: nothing follows the drain notice
+//	13  judgePart refuses a second writer; the cursors of prefillPart seal and post each page of a part once
+//	14  mayPost: the link's epoch is the grant's, the job is the transfer's
+//	17  hold, endHold, takePages: an error of the ledger (2, 10 and 17: a page free too early, twice, or with an unknown hold)
 func (r *PrefillRank) broken(invariant int, format string, args ...any) {
 	r.stop(invariant, fmt.Sprintf(format, args...))
 }
