@@ -74,7 +74,7 @@ func (f *follower) leader(d Did) {
 
 // rank follows one action of a rank.
 func (f *follower) rank(rank int, d Did, acts []Action) {
-	t, l, k := f.w.t, followLease{rank, d.Lease}, followLink{rank, d.Peer}
+	t, l := f.w.t, followLease{rank, d.Lease}
 	f.seen[d.Name]++
 	need := func(ok bool) {
 		require.True(t, ok, "%s of lease %d, peer %d, lease is %q", d.Name, d.Lease, d.Peer, f.dst[l])
@@ -134,6 +134,15 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 			need(!h)
 		}
 		f.dst[l] = "done"
+	default:
+		f.links(rank, d)
+	}
+}
+
+// links follows what a rank does to a link.
+func (f *follower) links(rank int, d Did) {
+	k := followLink{rank, d.Peer}
+	switch d.Name {
 	case "Fence":
 		f.up[k] = false
 		f.each(rank, func(x followLease) {
@@ -148,7 +157,7 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 			}
 		})
 	case "Connect":
-		need(!f.up[k])
+		require.False(f.w.t, f.up[k], "Connect of peer %d, which is up", d.Peer)
 		f.up[k] = true
 	}
 }
