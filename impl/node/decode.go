@@ -165,53 +165,6 @@ func (d *decodeSide) goLive() {
 	}
 }
 
-// learn fills peers and sides.
-func (d *decodeSide) learn(peers []config.Peer) error {
-	for _, p := range peers {
-		n := max(len(p.Addresses), p.Ranks)
-		if n == 1 && p.Ranks == 0 {
-			learned, err := d.askRanks(p)
-			if err != nil {
-				return err
-			}
-			n = learned
-		}
-		if len(p.Addresses) > 1 && n != len(p.Addresses) {
-			return fmt.Errorf("%w: a prefill side of %d ranks has %d addresses", config.ErrConfig, n, len(p.Addresses))
-		}
-		var side []core.PeerID
-		for k := range n {
-			addr := p.Addresses[min(k, len(p.Addresses)-1)]
-			id := core.PeerID(len(d.peers) + 1)
-			d.peers = append(d.peers, peerAddr{id: id, addr: addr, name: p.Name, rank: uint16(k), size: n, shared: len(p.Addresses) == 1})
-			side = append(side, id)
-		}
-		d.sides = append(d.sides, side)
-	}
-	return nil
-}
-
-// askRanks asks the one address of a side for the number of its ranks, again until it answers.
-func (d *decodeSide) askRanks(p config.Peer) (int, error) {
-	wait := newBackoff(d.cfg.Timeouts.Repeat, d.cfg.Timeouts.Liveness)
-	for n := 0; ; n++ {
-		c, ranks, err := dialControl(d.starting, p.Addresses[0], p.Name, 0, d.creds, d.cfg.Timeouts.Liveness, 16)
-		if err == nil {
-			c.abort()
-			if ranks > spec.MaxRanks {
-				return 0, fmt.Errorf("%w: %s says that it has %d ranks", ErrGreeting, p.Addresses[0], ranks)
-			}
-			return int(ranks), nil
-		}
-		if n%8 == 0 {
-			d.log.Info("waiting for the prefill side", "address", p.Addresses[0], "err", err)
-		}
-		if !wait.sleep(d.starting) {
-			return 0, d.starting.Err()
-		}
-	}
-}
-
 func (d *decodeSide) makeMachines() error {
 	if err := d.makeRanks(); err != nil {
 		return err
