@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,6 +77,29 @@ func TestGlossary_GoNames_Exist(t *testing.T) {
 		}
 		require.True(t, names[pkg][name], "%s: no %s in package %q", r[0], name, pkg)
 	}
+}
+
+// Each TLA+ name of the glossary is a word of a module in TLA, or a module.
+func TestGlossary_SpecificationNames_Exist(t *testing.T) {
+	modules, err := filepath.Glob("../TLA/*.tla")
+	require.NoError(t, err)
+	words := map[string]bool{}
+	for _, path := range modules {
+		words[filepath.Base(path)] = true
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, w := range regexp.MustCompile(`\w+`).FindAllString(string(text), -1) {
+			words[w] = true
+		}
+	}
+	found := 0
+	for _, r := range glossaryRows(t) {
+		for _, name := range strings.FieldsFunc(r[2], func(c rune) bool { return strings.ContainsRune("`, ", c) }) {
+			require.True(t, words[name], "%s: no %s in TLA", r[0], name)
+			found++
+		}
+	}
+	require.Greater(t, found, 40)
 }
 
 func glossaryRows(t *testing.T) (rows [][]string) {
