@@ -85,14 +85,13 @@ func (r *DecodeRank) verified(e Verified) {
 	}
 	l.verify = false
 	r.touch(l)
-	if l.state == dleaseVerifying {
-		if len(e.Bad) > 0 {
-			r.did("BadVerify", l, nil, badText(e.Bad))
-			r.quarantine(l, e.Bad)
-			r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
-		} else {
-			r.makeReady(l)
-		}
+	switch {
+	case len(e.Bad) > 0: // also where the lease was given up meanwhile: its bytes were whole when the check began
+		r.did("BadVerify", l, nil, badText(e.Bad))
+		r.quarantine(l, e.Bad)
+		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
+	case l.state == dleaseVerifying:
+		r.makeReady(l)
 	}
 	r.ledgerEnd(l, verifyHold())
 }
