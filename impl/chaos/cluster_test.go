@@ -213,6 +213,15 @@ func (c *cluster) placed(name string, argv []string) []string {
 
 // begin starts everything and waits until the gateway is ready.
 func (c *cluster) begin() {
+	c.launch()
+	c.waitReady(60 * time.Second)
+}
+
+// launch starts processes (none named: all), and ends all with the test.
+func (c *cluster) launch(only ...*proc) {
+	if len(only) == 0 {
+		only = c.all
+	}
 	c.t.Cleanup(func() {
 		for _, p := range c.all {
 			p.kill()
@@ -221,10 +230,9 @@ func (c *cluster) begin() {
 			}
 		}
 	})
-	for _, p := range c.all {
+	for _, p := range only {
 		p.start()
 	}
-	c.waitReady(60 * time.Second)
 }
 
 func (c *cluster) writeKeys() string {
@@ -262,4 +270,26 @@ func (c *cluster) heal() {
 			p.start()
 		}
 	}
+}
+
+// waitLinks waits until the decode node has open links with every rank of a prefill side.
+func (c *cluster) waitLinks(peer string, within time.Duration) {
+	require.Eventually(c.t, func() bool {
+		s, err := c.status("d1")
+		if err != nil || s.Decode == nil || len(s.Decode.Ranks) == 0 {
+			return false
+		}
+		for _, r := range s.Decode.Ranks {
+			open := 0
+			for _, l := range r.Links {
+				if l.State == "open" && (l.Name == peer || strings.HasPrefix(l.Name, peer+"/")) {
+					open++
+				}
+			}
+			if open != c.shape.prefill {
+				return false
+			}
+		}
+		return true
+	}, within, 50*time.Millisecond, "no open links with %s", peer)
 }

@@ -284,7 +284,7 @@ func (o *oracle) compare(q request, tokens []string, text string, whole bool) (o
 			return outcome{}, fmt.Errorf("FOREIGN OR STALE BYTES: %s, token %d of %q is %q, wants %q", q.tenant, i, q.prompt, s, want[i])
 		}
 	}
-	if i := strings.Index(text, "CANARY<"); i >= 0 && !strings.HasPrefix(text[i:], canary(q.tenant)) {
+	if strings.Contains(strings.ReplaceAll(text, canary(q.tenant), ""), "CANARY<") {
 		return outcome{}, fmt.Errorf("another tenant's canary in %s's answer: %q", q.tenant, text)
 	}
 	return outcome{kind: "exact", status: 200}, nil

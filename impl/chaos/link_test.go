@@ -31,7 +31,7 @@ func (r *run) cuts(h *hosts) func(ctx context.Context, rng *rand.Rand) {
 func TestChaos_LinkCutAgainAndAgain_NoForeignByteNoFalse200NoLeak(t *testing.T) {
 	h := newHosts(t, false)
 	r := newRun(t, newCluster(t, shape{net: h, prefill: 1, decode: 1}))
-	r.storm(duration(12*time.Second), r.cuts(h))
+	r.storm(duration(10*time.Second), r.cuts(h))
 }
 
 // TestChaos_PartitionForEver: the link goes down under load and stays down. Both ends get all their pages back alone; when it
@@ -91,7 +91,7 @@ func TestChaos_DelayLossRepeatsAndReordering_NoForeignByteNoFalse200NoLeak(t *te
 	w := newWire(t, h, 1)
 	r := newRun(t, newCluster(t, shape{net: h, prefill: 1, decode: 1}))
 	r.clients = 60
-	r.storm(duration(12*time.Second), weathers(w))
+	r.storm(duration(10*time.Second), weathers(w))
 	t.Logf("frames passed %d, lost %d, sent twice %d, held back %d", w.stats.passed.Load(), w.stats.lost.Load(), w.stats.doubled.Load(), w.stats.late.Load())
 	require.Positive(t, w.stats.lost.Load())
 	require.Positive(t, w.stats.doubled.Load())

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -32,6 +33,13 @@ type proc struct {
 
 func newProc(t *testing.T, dir, name string, argv ...string) *proc {
 	return &proc{t: t, name: name, argv: argv, logs: filepath.Join(dir, name+".log")}
+}
+
+// replace changes an argument that is known; for processes that are not started yet.
+func (p *proc) replace(old, new string) {
+	at := slices.Index(p.argv, old)
+	require.GreaterOrEqual(p.t, at, 0, "%s has no argument %s", p.name, old)
+	p.argv[at] = new
 }
 
 // start begins a new life; its output goes to one log for all lives.
@@ -59,6 +67,13 @@ func (p *proc) signal(s syscall.Signal) {
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(s)
 	}
+}
+
+// lifeNumber counts the starts.
+func (p *proc) lifeNumber() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.life
 }
 
 // kill ends the present life and waits for its end.

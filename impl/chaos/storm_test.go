@@ -62,7 +62,7 @@ func TestChaos_ProcessesKilledAndPaused_NoForeignByteNoFalse200NoLeak(t *testing
 		}
 		t.Run(v.filled().String(), func(t *testing.T) {
 			r := newRun(t, newCluster(t, v.shape))
-			r.storm(duration(10*time.Second), r.processFaults)
+			r.storm(duration(8*time.Second), r.processFaults)
 		})
 	}
 }
