@@ -22,8 +22,11 @@ type testEvent struct {
 }
 
 // goTest runs `go test -json` with args and counts top-level tests.
-func (e *env) goTest(args ...string) {
-	c := e.start(nil, "go", append([]string{"test", "-json"}, args...)...)
+func (e *env) goTest(args ...string) { e.goTestWith(nil, args...) }
+
+// goTestWith is goTest with environment variables.
+func (e *env) goTestWith(vars []string, args ...string) {
+	c := e.start(vars, "go", append([]string{"test", "-json"}, args...)...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()

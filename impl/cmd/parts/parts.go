@@ -21,6 +21,7 @@ func buildPart() part {
 	return part{"build", "static build, go vet, gofmt, rules of the repository", 10 * time.Minute, nil, func(e *env) {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
+		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
 		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "fuzz", "rules_test.go")
 		e.goTest("-count=1", ".")
 	}}
@@ -50,9 +51,15 @@ func tlcPart(limit time.Duration, args ...string) part {
 	}}
 }
 
-func chaosPart() part {
-	return part{"chaos", "separate processes under faults", 22 * time.Minute, engine(), func(e *env) {
-		e.goTest("-count=1", "-timeout=21m", "-tags=chaos", "./impl/chaos")
+// chaosPart runs separate processes under faults: short storms, or all of them, longer, and a soak of ten minutes.
+func chaosPart(long bool) part {
+	limit, test, vars := 10*time.Minute, "9m", []string(nil)
+	if long {
+		limit, test = time.Hour, "55m"
+		vars = []string{"KVFENCE_CHAOS_LONG=1", "KVFENCE_CHAOS_SECONDS=60", "KVFENCE_SOAK_SECONDS=600"}
+	}
+	return part{"chaos", "separate processes under faults", limit, engine(), func(e *env) {
+		e.goTestWith(vars, "-count=1", "-timeout="+test, "-tags=chaos", "./impl/chaos")
 	}}
 }
 
@@ -77,10 +84,10 @@ func partsOf(set string) []part {
 		return []part{buildPart(), fast}
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
-		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "-long"), chaosPart(), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "-long"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
-	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), benchSmokePart(), chaosPart(), fuzzPart(10*time.Second, 3*time.Minute)}
+	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute)}
 }
