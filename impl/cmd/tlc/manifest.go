@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 )
@@ -117,58 +115,6 @@ func (m *manifest) configText(c *configuration) (string, error) {
 		fmt.Fprintf(&b, "SYMMETRY %s\n", c.Symmetry)
 	}
 	return b.String(), nil
-}
-
-func (c *configuration) file(dir string) string { return filepath.Join(dir, "cfg", c.Name+".cfg") }
-
-// compareFile says whether the committed .cfg file, which people use with java alone, is the one that was run.
-func (m *manifest) compareFile(dir string, c *configuration, text string) []string {
-	raw, err := os.ReadFile(c.file(dir))
-	if err != nil || string(raw) != text {
-		return []string{c.file(dir) + " is not what the manifest says; run with -write"}
-	}
-	return nil
-}
-
-// save rewrites the manifest and all .cfg files, and removes .cfg files that no configuration has.
-func (m *manifest) save(dir string) error {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(m); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "manifest.json"), b.Bytes(), 0o644); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "cfg"), 0o755); err != nil {
-		return err
-	}
-	var files []string
-	for i := range m.Configurations {
-		c := &m.Configurations[i]
-		text, err := m.configText(c)
-		if err != nil {
-			return err
-		}
-		files = append(files, c.file(dir))
-		if err := os.WriteFile(c.file(dir), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	there, err := filepath.Glob(filepath.Join(dir, "cfg", "*.cfg"))
-	if err != nil {
-		return err
-	}
-	for _, f := range there {
-		if !slices.Contains(files, f) {
-			if err := os.Remove(f); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func sortedKeys(m map[string]string) []string {

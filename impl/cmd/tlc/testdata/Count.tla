@@ -1,0 +1,12 @@
+------------------------------- MODULE Count ---------------------------------
+(* A counter up to Top: the smallest specification that the runner is tried on. *)
+EXTENDS Naturals
+CONSTANT Top
+VARIABLE n
+Init  == n = 0
+Up    == n < Top /\ n' = n + 1
+Spec  == Init /\ [][Up]_n
+Below == n < 3
+Small == n <= Top
+Rises == [][n' < 3]_n
+=============================================================================
