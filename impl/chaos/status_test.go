@@ -117,3 +117,15 @@ func (s *statusJSON) alarms() (n int) {
 	}
 	return n
 }
+
+// pages counts what is held and what is revoking.
+func (s *statusJSON) pages() (held, revoking int) {
+	for _, side := range s.sides() {
+		for _, r := range side.Ranks {
+			for _, p := range r.Pools {
+				held, revoking = held+p.Held, revoking+p.Revoking
+			}
+		}
+	}
+	return held, revoking
+}
