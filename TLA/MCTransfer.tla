@@ -16,7 +16,7 @@ SymPC == Permutations(Page) \cup Permutations(Chan)      \* where the ranks are 
 
 (* Situations that must be reached: each of these is false somewhere, so that *)
 (* TLC must find it violated.                                                 *)
-NeverAnswered  == \A t \in Transfer : http[t] # "200"
+NeverAnswered  == \A t \in Transfer : ~(http[t] = "200" /\ tok # {})
 NeverRefused   == \A t \in Transfer : ~(lead[t] = "refused" /\ http[t] = "error")
 NeverStale     == \A l, x \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan : \A i \in Inc :
                     ~(<<l, k, p, c, i>> \in flying /\ own[p] = x /\ x # l)              \* an old write outlives its page's hand-out

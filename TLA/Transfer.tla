@@ -358,8 +358,9 @@ Run(t) ==                                     \* the plan is whole: every lease 
   /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 AllReady(t) ==                                \* "ready" reports are never taken back
-  IF LeadAll THEN \A l \in Lease : tof[l] = t => dst[l] \in {"ready", "done"}
-             ELSE \E l \in Lease : tof[l] = t /\ dst[l] \in {"ready", "done"}
+  /\ \E l \in Lease : tof[l] = t
+  /\ IF LeadAll THEN \A l \in Lease : tof[l] = t => dst[l] \in {"ready", "done"}
+                ELSE \E l \in Lease : tof[l] = t /\ dst[l] \in {"ready", "done"}
 
 (* The last token has passed its second check: every kernel of t has ended.   *)
 Success(t) ==

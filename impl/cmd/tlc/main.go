@@ -31,7 +31,7 @@ var errDiffers = errors.New("outcomes differ from the manifest")
 
 type options struct {
 	dir   string // folder of the specifications
-	only  string // "" or a part of a name
+	only  string // "", a name or a part of names
 	jar   string
 	jobs  int           // configurations at a time
 	limit time.Duration // of one configuration; what takes longer is cut off and differs
@@ -44,7 +44,7 @@ func run(args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("tlc", flag.ContinueOnError)
 	flags.StringVar(&o.dir, "dir", "TLA", "folder of the specifications and manifest.json")
-	flags.StringVar(&o.only, "only", "", "run only configurations whose name contains this")
+	flags.StringVar(&o.only, "only", "", "run only the configuration of this name, else those whose name contains it")
 	flags.StringVar(&o.jar, "jar", "", "path of the TLA+ tools jar")
 	flags.IntVar(&o.jobs, "jobs", 2, "configurations to run at a time")
 	flags.DurationVar(&o.limit, "limit", time.Hour, "time limit of one configuration")
@@ -78,18 +78,7 @@ type result struct {
 // checkAll runs the chosen configurations, o.jobs at a time, and prints a line for each in the manifest's order.
 func checkAll(o options, m *manifest, out io.Writer) error {
 	began := time.Now()
-	var chosen []*configuration
-	skipped := 0
-	for i := range m.Configurations {
-		c := &m.Configurations[i]
-		switch {
-		case !strings.Contains(c.Name, o.only):
-		case c.Long && !o.long:
-			skipped++
-		default:
-			chosen = append(chosen, c)
-		}
-	}
+	chosen, skipped := choose(o, m)
 	if len(chosen) == 0 {
 		return fmt.Errorf("no configuration to run is named like %q", o.only)
 	}
@@ -117,6 +106,23 @@ func checkAll(o options, m *manifest, out io.Writer) error {
 		return errDiffers
 	}
 	return m.compareTable(o.dir)
+}
+
+// choose returns the configurations to run and how many long ones are left out. A whole name chooses that one, long or not.
+func choose(o options, m *manifest) (chosen []*configuration, skipped int) {
+	for i := range m.Configurations {
+		c := &m.Configurations[i]
+		switch {
+		case c.Name == o.only:
+			return []*configuration{c}, 0
+		case !strings.Contains(c.Name, o.only):
+		case c.Long && !o.long:
+			skipped++
+		default:
+			chosen = append(chosen, c)
+		}
+	}
+	return chosen, skipped
 }
 
 // start returns a channel for each configuration; its one result comes when it has run.
