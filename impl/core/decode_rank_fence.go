@@ -26,7 +26,7 @@ func (r *DecodeRank) fence(k *dlink, why string) {
 	}
 	r.do(Fence{Peer: k.cfg.ID, Old: old, New: k.epoch})
 	if wasOpen {
-		r.tell(PeerDown{Peer: k.cfg.ID})
+		r.tell(PeerDown{Peer: k.cfg.ID, Why: why})
 	}
 	for _, h := range slices.Clone(k.owed) { // fail ends holds of other links, never of this one: it is down
 		if h != nil && h.standing && h.lease.state == dleaseFilling {

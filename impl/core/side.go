@@ -61,10 +61,11 @@ type PeerUp struct {
 	Pull     bool
 }
 
-// PeerDown says that a link is not open any more.
+// PeerDown says that a link is not open any more, and for people why.
 type PeerDown struct {
 	side
 	Peer PeerID
+	Why  string
 }
 
 // Taken says that a rank holds the pages of a transfer; NoRoom that it has not enough free ones now, NoPlan that it never can.

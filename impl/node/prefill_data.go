@@ -59,6 +59,7 @@ func (r *prefillRank) listenData(cfg config.Config, creds *credentials) error {
 
 // expectData waits for decode's streams, or offers the pool to decode's reader.
 func (r *prefillRank) expectData(a core.ExpectData) {
+	r.side.log.Info("link taken", "rank", r.rank, "peer", a.Peer, "decode", a.Info.Decode, "epoch", a.Epoch)
 	info := transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}
 	if a.Info.Pull {
 		r.offerPool(a, info)
@@ -83,6 +84,7 @@ func (r *prefillRank) fence(a core.Fence) {
 	l := r.link(a.Peer)
 	done := func() {
 		r.side.metrics.fenced("prefill", time.Since(began))
+		r.side.log.Info("link fenced", "rank", r.rank, "peer", a.Peer, "epoch", a.Old, "took", time.Since(began))
 		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
 	}
 	l.push.stop(a.Old, func() { l.pull.stop(a.Old, done) })

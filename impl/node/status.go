@@ -156,7 +156,7 @@ func (r *decodeRank) observe(m core.SideMsg) {
 		}
 	case core.PeerDown:
 		if _, was := r.up[m.Peer]; was {
-			d.log.Warn("link down", "rank", r.rank, "peer", r.up[m.Peer].Identity.Name)
+			d.log.Warn("link down", "rank", r.rank, "peer", r.up[m.Peer].Identity.Name, "why", m.Why)
 		}
 		delete(r.up, m.Peer)
 	}

@@ -102,6 +102,9 @@ func newLog(w io.Writer, l config.Log) *slog.Logger {
 		if a.Key == slog.TimeKey {
 			a.Value = slog.StringValue(a.Value.Time().UTC().Format(time.RFC3339Nano))
 		}
+		if a.Value.Kind() == slog.KindDuration { // the JSON handler would print nanoseconds without a unit
+			a.Value = slog.StringValue(a.Value.Duration().Round(time.Microsecond).String())
+		}
 		return a
 	}}
 	if l.Format == "json" {
