@@ -154,6 +154,23 @@ func TestAddFlags_Scopes_HaveTheirFlagsOnly(t *testing.T) {
 		"operator-plain", "request-timeout", "tls-ca", "tls-cert", "tls-key", "upstream", "upstream-as", "window-tokens"}, names(GatewayAlone))
 }
 
+// The example of the operator's page is taken as it stands there, by each role.
+func TestLoad_ExampleOfTheDocumentation_IsAccepted(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operating.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(page), "```yaml\n")
+	require.True(t, found)
+	example, _, found := strings.Cut(rest, "```")
+	require.True(t, found)
+	for _, role := range []Role{RolePrefill, RoleDecode, RoleGateway} {
+		c, err := load(t, role, example, "--tls-cert=a", "--tls-key=b", "--tls-ca=c")
+		require.NoError(t, err, role)
+		require.Equal(t, uint32(16384), c.Sizes.DecodePool)
+		_, err = load(t, role, example)
+		require.ErrorContains(t, err, "tls.cert", "%s: it is not on loopback", role)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("role: all\nsizes: {window_tokens: 4}\n"))
 	f.Add([]byte("decode: {peers: [{name: x, addresses: [a]}]}"))
