@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -79,4 +81,45 @@ func cpuOf(pids []int) (sum int64, err error) {
 		sum += t.Nano()
 	}
 	return sum, nil
+}
+
+// busy is the CPU time that everything on this machine has used so far, in nanoseconds, and that its cores have had.
+func busy() (used, had int64) {
+	line, _, _ := strings.Cut(oneFile("/proc/stat"), "\n")
+	f := strings.Fields(line)
+	for i, v := range f {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if i == 0 || i > 8 || err != nil { // the rest is guests', counted in user
+			continue
+		}
+		n *= int64(time.Second / 100) // USER_HZ
+		had += n
+		if i != 4 && i != 5 { // idle, iowait
+			used += n
+		}
+	}
+	return used, had
+}
+
+// meter tells how much of the machine others use.
+type meter struct {
+	pids            []int
+	used, had, ours int64
+}
+
+func newMeter(pids []int) (m meter, err error) {
+	m.pids = pids
+	m.used, m.had = busy()
+	m.ours, err = cpuOf(pids)
+	return m, err
+}
+
+// others is the share of all cores that other processes had since the meter was made; 0 where /proc/stat cannot be read.
+func (m meter) others() (float64, error) {
+	used, had := busy()
+	ours, err := cpuOf(m.pids)
+	if had <= m.had {
+		return 0, err
+	}
+	return max(0, float64((used-m.used)-(ours-m.ours))/float64(had-m.had)), err
 }

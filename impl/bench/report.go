@@ -28,6 +28,7 @@ type Result struct {
 	Ended   string        `json:"ended_by"` // "width": every interval is narrow enough; "pairs" or "bound": it is not
 	Seconds float64       `json:"seconds"`
 	Load    string        `json:"load"`
+	Others  float64       `json:"others"` // share of all cores that other processes had meanwhile
 	Movers  []MoverResult `json:"movers"`
 	Ratios  []RatioResult `json:"ratios"`
 	Seal    Times         `json:"seal"` // the source digests and tags, before what is timed
@@ -83,7 +84,7 @@ func (r *Report) Head(w io.Writer) {
 // text is the table of one shape.
 func (r Result) text() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "\n%s %s: %d rounds in %.0f s, ended by %s, load %s\n", r.Suite, r.Shape, r.Rounds, r.Seconds, r.Ended, r.Load)
+	fmt.Fprintf(&s, "\n%s %s: %d rounds in %.0f s, ended by %s, load %s, others had %.0f %% of the machine\n", r.Suite, r.Shape, r.Rounds, r.Seconds, r.Ended, r.Load, 100*r.Others)
 	fmt.Fprintf(&s, "  %-32s %8s %10s %10s %10s %10s %8s %9s\n", "", "GB/s", "p50 us", "p99 us", "min us", "max us", "requests", "CPU s/GB")
 	row := func(name string, t Times, cpu string) {
 		fmt.Fprintf(&s, "  %-32s %8.2f %10.1f %10.1f %10.1f %10.1f %8d %9s\n", name, t.GBps, t.P50, t.P99, t.Min, t.Max, t.Requests, cpu)

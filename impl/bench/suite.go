@@ -260,6 +260,15 @@ func (b *bench) rounds(ctx context.Context, s Shape, movers []contestant, ratios
 	times, cpu, pairs := map[string][]int64{}, map[string]int64{}, make([][]float64, len(ratios))
 	begin := time.Now()
 	res = Result{Shape: s, Load: load(), Ended: "pairs"}
+	var all []int
+	for _, m := range movers {
+		all = append(all, m.pids...)
+	}
+	slices.Sort(all)
+	others, err := newMeter(slices.Compact(all))
+	if err != nil {
+		return res, err
+	}
 	for round := -1; round < b.o.MaxPairs; round++ { // the one before the first warms up
 		mean := map[string]float64{}
 		for _, i := range r.Perm(len(movers)) {
@@ -313,7 +322,8 @@ func (b *bench) rounds(ctx context.Context, s Shape, movers []contestant, ratios
 		res.Ratios = append(res.Ratios, RatioResult{c.name, c.a, c.b, c.cost, c.goal, ratioOf(pairs[i]), c.fastest(times)})
 	}
 	res.Seconds = time.Since(begin).Seconds()
-	return res, nil
+	res.Others, err = others.others()
+	return res, err
 }
 
 // of is the ratio in one round.
