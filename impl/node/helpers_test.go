@@ -26,7 +26,7 @@ import (
 )
 
 // patience bounds every wait of a test; what is waited for takes milliseconds.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func testLog(t *testing.T) *slog.Logger {
 	if testing.Verbose() {
