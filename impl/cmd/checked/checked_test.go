@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +30,28 @@ func TestPage_OfThisRepository_EveryCaseHasATest(t *testing.T) {
 	for _, c := range cases {
 		require.NotEmpty(t, tests[c.ID], "%s %s", c.ID, c.Title)
 	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+
+// Links between the pages of this repository lead somewhere.
+func TestDocs_Links_Exist(t *testing.T) {
+	root := filepath.Join("..", "..", "..")
+	links := 0
+	for _, pattern := range []string{"*.md", "docs/*.md", "spec/*.md", "TLA/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(root, pattern))
+		require.NoError(t, err)
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+				_, err := os.Stat(filepath.Join(filepath.Dir(page), m[1]))
+				require.NoError(t, err, "in %s", page)
+				links++
+			}
+		}
+	}
+	require.Greater(t, links, 100)
 }
 
 func firstDifference(old, now string) string {

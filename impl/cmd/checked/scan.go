@@ -1,7 +1,7 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +18,7 @@ import (
 )
 
 //go:embed cases.json
-var casesJSON string
+var data embed.FS
 
 var errPage = errors.New("cannot describe the checks")
 
@@ -30,13 +30,17 @@ type publicCase struct {
 }
 
 func publicCases() ([]publicCase, error) {
-	d := json.NewDecoder(strings.NewReader(casesJSON))
+	f, err := data.Open("cases.json")
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(f)
 	d.DisallowUnknownFields()
 	var list []publicCase
 	if err := d.Decode(&list); err != nil {
 		return nil, fmt.Errorf("%w: cases.json: %w", errPage, err)
 	}
-	return list, nil
+	return list, f.Close()
 }
 
 // test is one test function. Fuzz targets are tests, too.
