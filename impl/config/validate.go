@@ -143,7 +143,7 @@ type Exposed struct{ Name, Address, hint string }
 func (c Config) Exposed() []Exposed {
 	var out []Exposed
 	look := func(runs bool, name, addr, hint string) {
-		if runs && addr != "" && !Loopback(addr) {
+		if _, _, err := net.SplitHostPort(addr); err == nil && runs && !Loopback(addr) { // a malformed one is a problem of its own
 			out = append(out, Exposed{name, addr, hint})
 		}
 	}

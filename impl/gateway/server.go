@@ -201,6 +201,23 @@ type Status struct {
 	NodeError     string   `json:"node_error,omitempty"`
 }
 
+// Text is the status for people.
+func (s Status) Text() string {
+	out := fmt.Sprintf("gateway  draining %t  active choices %d  waiting choices %d  tenants inside %d  API keys %d\n", s.Draining, s.ActiveChoices, s.WaitingChoice, s.TenantsInside, s.APIKeys)
+	if s.KeysError != "" {
+		out += "  the keys file cannot be used, the old keys stay in force: " + s.KeysError + "\n"
+	}
+	if s.NodeError != "" {
+		return out + "  node does not answer: " + s.NodeError + "\n"
+	}
+	n := s.Node
+	out += fmt.Sprintf("  node %s  ready %t  model %s  window %d  prefill pool %d  decode pool %d tokens", n.Node, n.Ready, n.Model, n.WindowTokens, n.PrefillPoolTokens, n.DecodePoolTokens)
+	if n.Reason != "" {
+		out += "  (" + n.Reason + ")"
+	}
+	return out + "\n"
+}
+
 // Status reports what the gateway carries and what it knows of its node.
 func (g *Gateway) Status(ctx context.Context) Status {
 	s := Status{Draining: g.isDraining(), UptimeSeconds: int64(g.deps.Now().Sub(g.started) / time.Second)}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kvfence/impl/config"
+	"kvfence/impl/gateway"
 	"kvfence/impl/node"
 )
 
@@ -44,6 +45,9 @@ func status(w io.Writer, cfg config.Config, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	if resp.StatusCode == http.StatusNotFound {
+		return fmt.Errorf("%s is no operator listener: it has no /status", cfg.Operator.Listen)
+	}
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: %s: %.200s", cfg.Operator.Listen, resp.Status, body)
 	}
@@ -51,13 +55,20 @@ func status(w io.Writer, cfg config.Config, asJSON bool) error {
 		_, err = w.Write(body)
 		return err
 	}
-	var s struct{ Node *node.Status }
+	var s struct {
+		Node    *node.Status
+		Gateway *gateway.Status
+	}
 	if err := json.Unmarshal(body, &s); err != nil {
 		return fmt.Errorf("%s does not answer like a kvfence node: %w", cfg.Operator.Listen, err)
 	}
 	if s.Node == nil {
 		return fmt.Errorf("%s does not answer like a kvfence node", cfg.Operator.Listen)
 	}
-	_, err = io.WriteString(w, s.Node.Text())
+	text := s.Node.Text()
+	if s.Gateway != nil {
+		text += "\n" + s.Gateway.Text()
+	}
+	_, err = io.WriteString(w, text)
 	return err
 }
