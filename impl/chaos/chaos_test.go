@@ -32,15 +32,19 @@ type run struct {
 // clients is how many there are at once.
 const clients = 500
 
-func newRun(t *testing.T, c *cluster) *run {
-	seed := uint64(time.Now().UnixNano())
+// seed decides what clients ask and what faults happen in this process.
+var seed = sync.OnceValue(func() uint64 {
 	if s, err := strconv.ParseUint(os.Getenv("KVFENCE_SEED"), 10, 64); err == nil {
-		seed = s
+		return s
 	}
-	t.Logf("seed %d (KVFENCE_SEED takes it back)", seed)
+	return uint64(time.Now().UnixNano())
+})
+
+func newRun(t *testing.T, c *cluster) *run {
+	t.Logf("seed %d (KVFENCE_SEED takes it back)", seed())
 	o, err := newOracle(modelSeed)
 	require.NoError(t, err)
-	return &run{t: t, c: c, o: o, seed: seed, clients: clients, counts: map[string]int{}}
+	return &run{t: t, c: c, o: o, seed: seed(), clients: clients, counts: map[string]int{}}
 }
 
 func (r *run) rng(stream uint64) *rand.Rand { return rand.New(rand.NewPCG(r.seed, stream)) }
@@ -98,6 +102,9 @@ func (r *run) load(d time.Duration, faults func(ctx context.Context, rng *rand.R
 	r.t.Logf("load and faults for %v, last answer after %v, longest wait of a client %v", d, time.Since(begin).Round(time.Millisecond), r.slow.Round(time.Millisecond))
 	r.report()
 	require.Empty(r.t, r.errs)
+	for _, p := range r.c.all {
+		require.Empty(r.t, p.crashed(), "a process ended by itself, or was ended from outside")
+	}
 	require.Positive(r.t, r.counts["exact"], "no request succeeded: the run says nothing")
 }
 

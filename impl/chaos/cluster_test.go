@@ -52,6 +52,7 @@ type shape struct {
 	prefill, decode int    // ranks of each prefill side and of the decode side; 0: 1
 	tls             bool   // mutual TLS on loopback, https at the gateway
 	noDigests       bool
+	plainData       bool          // data streams without TLS
 	net             *hosts        // prefill nodes in namespace a, decode node and gateway in b, with mutual TLS; nil: loopback
 	liveness        time.Duration // 0: the package's
 	request         time.Duration // time for one request; 0: 15 s
@@ -62,6 +63,9 @@ func (s shape) String() string {
 	kind := s.transport
 	if s.secure() {
 		kind += "+tls"
+	}
+	if s.plainData {
+		kind += "+plain-data"
 	}
 	if s.noDigests {
 		kind += "-digests"
@@ -162,6 +166,9 @@ func (c *cluster) node(name, role string, own ...string) *proc {
 		"--liveness", s.liveness.String(), "--request-timeout", s.request.String(), "--log-format", "json")
 	if s.noDigests {
 		argv = append(argv, "--page-digests", "off")
+	}
+	if s.plainData {
+		argv = append(argv, "--plain-data")
 	}
 	if os.Getenv("KVFENCE_CHAOS_DIR") != "" {
 		argv = append(argv, "--trace", filepath.Join(c.dir, name+".ndjson"))

@@ -68,12 +68,17 @@ type request struct {
 
 func canary(tenant string) string { return "CANARY<" + tenant + ">" }
 
-// draw makes a request: a few prompts for each tenant, so that the oracle's work is bounded.
+// draw makes a request: a few prompts for each tenant, so that the oracle's work is bounded. Most take two to twelve pages, a few
+// take forty, so that pools run full and requests are preempted.
 func draw(r *rand.Rand, c *cluster) request {
 	tenant := c.tenants[r.IntN(len(c.tenants))]
-	k := r.IntN(3)
-	body := strings.Repeat(fmt.Sprintf("%s says %d. ", canary(tenant), k), 1+k*3)
-	return request{tenant: tenant, key: c.keys[tenant], prompt: body, n: 8, stream: r.IntN(2) == 0}
+	k, n := r.IntN(3), 8
+	times := 1 + k*3
+	if r.IntN(24) == 0 {
+		k, times, n = 3, 25, 24
+	}
+	body := strings.Repeat(fmt.Sprintf("%s says %d. ", canary(tenant), k), times)
+	return request{tenant: tenant, key: c.keys[tenant], prompt: body, n: n, stream: r.IntN(2) == 0}
 }
 
 // front is a gateway as its clients see it.

@@ -88,7 +88,7 @@ func weathers(w *wire) func(ctx context.Context, rng *rand.Rand) {
 
 func TestChaos_DelayLossRepeatsAndReordering_NoForeignByteNoFalse200NoLeak(t *testing.T) {
 	h := newHosts(t, true)
-	w := newWire(t, h, 1)
+	w := newWire(t, h, seed())
 	r := newRun(t, newCluster(t, shape{net: h, prefill: 1, decode: 1}))
 	r.clients = 60
 	r.storm(duration(10*time.Second), weathers(w))

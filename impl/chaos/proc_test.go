@@ -28,7 +28,8 @@ type proc struct {
 	cmd     *exec.Cmd
 	exited  chan struct{}
 	life    int
-	stopped bool // SIGSTOP in force
+	wanted  bool     // the test ends the present life
+	crashes []string // lives that ended although nobody here wanted it
 }
 
 func newProc(t *testing.T, dir, name string, argv ...string) *proc {
@@ -56,8 +57,17 @@ func (p *proc) start() {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(p.t, cmd.Start(), p.name)
 	done := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(done) }()
-	p.cmd, p.exited, p.stopped = cmd, done, false
+	p.cmd, p.exited, p.wanted = cmd, done, false
+	life := p.life
+	go func() {
+		defer close(done)
+		_ = cmd.Wait() // its state says the same
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !p.wanted {
+			p.crashes = append(p.crashes, fmt.Sprintf("%s, life %d: %s", p.name, life, cmd.ProcessState))
+		}
+	}()
 }
 
 // signal sends a signal to the process of the present life.
@@ -66,6 +76,27 @@ func (p *proc) signal(s syscall.Signal) {
 	defer p.mu.Unlock()
 	if p.cmd != nil {
 		_ = p.cmd.Process.Signal(s)
+	}
+}
+
+// crashed lists the lives that ended although nobody here wanted it.
+func (p *proc) crashed() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.crashes)
+}
+
+// drain asks the process to drain and waits for its end.
+func (p *proc) drain(t *testing.T, within time.Duration) {
+	p.mu.Lock()
+	done := p.exited
+	p.wanted = true
+	p.mu.Unlock()
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-done:
+	case <-time.After(within):
+		require.FailNow(t, p.name+" does not end")
 	}
 }
 
@@ -80,6 +111,7 @@ func (p *proc) lifeNumber() int {
 func (p *proc) kill() {
 	p.mu.Lock()
 	cmd, done := p.cmd, p.exited
+	p.wanted = true
 	p.mu.Unlock()
 	if cmd == nil {
 		return

@@ -53,6 +53,7 @@ func TestChaos_ProcessesKilledAndPaused_NoForeignByteNoFalse200NoLeak(t *testing
 		{shape: shape{transport: "tcp", prefill: 1, decode: 2, noDigests: true}},
 		{shape: shape{transport: "tcp", prefill: 2, decode: 1}, long: true},
 		{shape: shape{transport: "tcp", tls: true}, long: true},
+		{shape: shape{transport: "tcp", tls: true, plainData: true}, long: true},
 		{shape: shape{transport: "tcp", noDigests: true}, long: true},
 		{shape: shape{transport: "shm", prefill: 2, decode: 2}, long: true},
 		{shape: shape{transport: "shm", noDigests: true}, long: true},

@@ -112,6 +112,7 @@ func (l *DecodeLeader) peerSaid(m PeerSaid) {
 			x.req.limits.PrefillPool, x.req.limits.Limiting = b.Limit, "prefill pool"
 		}
 		x.refused = true
+		l.declined(x, cause)
 		l.failure(x, cause, b.Detail)
 	default:
 		l.do(Count{Refusal: spec.RefuseUnknownKind, About: m.Body.Kind(), Peer: m.Peer})

@@ -39,7 +39,7 @@ func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 	if x.verdict != verdictOpen {
 		if x.verdict == verdictFailed && !x.answered && !x.preempt && spec.Better(x.cause, cause) != x.cause {
 			x.cause, x.detail = cause, detail
-			x.retry = x.retry && retryable(cause)
+			x.retry = x.retry && (x.declined || retryable(cause))
 			l.settle(x, false)
 		}
 		return
@@ -50,7 +50,8 @@ func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 	x.cause, x.detail = cause, detail
 	l.did("Failure", x.id, string(cause))
 	q := x.req
-	x.retry = retryable(cause) && !q.opened && q.retries < l.cfg.MaxRetries && !l.draining && q.sub.Source == (spec.SourceName{})
+	again := x.declined || retryable(cause) && q.retries < l.cfg.MaxRetries
+	x.retry = again && !q.opened && !l.draining && q.sub.Source == (spec.SourceName{})
 	l.endTransfer(x)
 	if cause.Derived() && !x.retry {
 		l.clock.set(l.now+Time(l.cfg.CauseGrace), timeGrace, x.id.Counter, 0)
@@ -120,7 +121,9 @@ func (l *DecodeLeader) settle(x *dxfer, grace bool) {
 // comeBack puts a request in front of the line again, by its first arrival.
 func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 	if x.retry {
-		q.retries++
+		if !x.declined {
+			q.retries++
+		}
 		l.retried++
 		if q.cause == "" {
 			q.cause, q.detail = x.cause, x.detail
@@ -231,7 +234,21 @@ func (l *DecodeLeader) drain(cause spec.Cause) {
 		if x.state <= xTaking || cause == spec.CauseInvariant { // a rank that has stopped answers nothing more
 			l.failure(x, why, "this node is shutting down")
 		}
+		l.stay(x, why, "this node is shutting down")
 	}
+}
+
+// stay answers the request of a transfer that was to come back when its leases are freed: no rank takes anything any more, one that
+// is lost or has stopped would not even say so.
+func (l *DecodeLeader) stay(x *dxfer, cause spec.Cause, detail string) {
+	if x.state != xEnding || x.answered || !x.preempt && !x.retry || l.xfers[x.id.Counter] != x {
+		return
+	}
+	if x.preempt {
+		x.cause, x.detail = cause, detail
+	}
+	x.preempt, x.retry = false, false
+	l.settle(x, true)
 }
 
 // rankLost: its process is over, which is the last fence of its pages. Everything with a lease or part there fails, and a side
@@ -240,13 +257,15 @@ func (l *DecodeLeader) rankLost(rank spec.Rank) {
 	if l.lost[rank] {
 		return
 	}
-	l.lost[rank] = true
+	l.lost[rank], l.draining = true, true // nothing comes back
 	for _, x := range slices.Clone(l.order) {
 		if l.xfers[x.id.Counter] != x {
 			continue
 		}
 		x.held[rank] = false
-		l.failure(x, spec.CausePeerLost, fmt.Sprintf("decode rank %d is lost", rank))
+		why := fmt.Sprintf("decode rank %d is lost", rank)
+		l.stay(x, spec.CausePeerLost, why)
+		l.failure(x, spec.CausePeerLost, why)
 		l.settle(x, false)
 	}
 	l.drain(spec.CauseShutdown)

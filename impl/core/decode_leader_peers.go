@@ -17,6 +17,7 @@ type pside struct {
 	capacity uint32            // tokens of the longest prompt that its pools hold; 0: not known yet
 	refused  string            // why the last connect was refused; "" if it was not
 	active   int               // transfers
+	declines spec.Cause        // why this life of it takes nothing new (it drains, or has lost a rank); "" if it does
 }
 
 func newSide(peers []PeerID, ranks int) *pside {
@@ -46,7 +47,7 @@ func (l *DecodeLeader) peerUp(rank spec.Rank, m PeerUp) {
 	}
 	p.up[rank][at], p.ident[rank][at], p.layouts[at], p.refused = true, m.Identity, m.Layouts, ""
 	if at == 0 && rank == 0 && p.leader != m.Identity.Incarnation {
-		p.leader = m.Identity.Incarnation
+		p.leader, p.declines = m.Identity.Incarnation, ""
 		l.askAgain(p) // another life: it knows nothing of what the old one was asked
 	}
 	p.check()
@@ -138,7 +139,7 @@ func (l *DecodeLeader) prefillCapacity(s spec.SourceName) (most uint32) {
 func (l *DecodeLeader) pick(q *drequest) (best *pside) {
 	for _, p := range l.sides {
 		switch {
-		case !p.whole, uint64(p.capacity) < uint64(len(q.sub.Prompt)):
+		case !p.whole, p.declines != "", uint64(p.capacity) < uint64(len(q.sub.Prompt)):
 		case !q.sub.Source.Leader.IsZero() && q.sub.Source.Leader != p.leader:
 		case best == nil || p.active < best.active:
 			best = p
@@ -175,10 +176,29 @@ func (l *DecodeLeader) sweepPeers() {
 		}
 		until := max(q.since, l.downAt) + Time(l.cfg.PeerBound)
 		if l.now >= until {
-			l.failQueued(q, spec.CausePeerLost, "no prefill side is connected")
+			cause, why := l.noSide()
+			l.failQueued(q, cause, why)
 		} else {
 			l.peerWait(until)
 		}
+	}
+}
+
+// noSide says why there is no side for what waits.
+func (l *DecodeLeader) noSide() (spec.Cause, string) {
+	for _, p := range l.sides {
+		if p.whole && p.declines != "" {
+			return p.declines, "the prefill sides that are connected take nothing new"
+		}
+	}
+	return spec.CausePeerLost, "no prefill side is connected"
+}
+
+// declined notes that a side takes nothing new in this life of it. What it declined was never begun there: it comes back, for
+// another side, or for the next life of this one.
+func (l *DecodeLeader) declined(x *dxfer, c spec.Cause) {
+	if c == spec.CauseShutdown || c == spec.CausePeerLost {
+		x.side.declines, x.declined = c, true
 	}
 }
 

@@ -79,6 +79,7 @@ type dxfer struct {
 	askDue   Time
 	askSince Time
 	refused  bool // prefill's leader has ended it
+	declined bool // prefill's leader takes nothing new
 	asked    bool // it was answered once
 
 	retry    bool // the request is to be tried again when this is freed

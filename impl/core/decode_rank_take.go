@@ -153,7 +153,7 @@ func (r *DecodeRank) grantOf(h *dhold) spec.Grant {
 
 // ask starts the repeats of a Grant or an Abort.
 func (r *DecodeRank) ask(h *dhold) {
-	h.since, h.wait = r.now, r.cfg.RepeatFirst
+	h.asked, h.since, h.wait = r.now, r.now, r.cfg.RepeatFirst
 	r.askAgain(h)
 }
 
@@ -163,7 +163,11 @@ func (r *DecodeRank) askAgain(h *dhold) {
 	h.wait = min(2*h.wait, r.cfg.RepeatMax)
 }
 
-// repeatTime repeats what was not answered, and fences the link when the repeats too stay unanswered.
+// drainBounds is how many AnswerBounds a peer that lives and says that it drains is waited for after an Abort. Its word ends no hold
+// and must not keep the pages for ever either: then the fence is the proof.
+const drainBounds = 4
+
+// repeatTime repeats what was not answered, and fences the link when the repeats too stay unanswered, or nothing but words comes.
 func (r *DecodeRank) repeatTime(id spec.LeaseID, k *dlink, at Time) {
 	l := r.leases[id]
 	if l == nil {
@@ -175,6 +179,10 @@ func (r *DecodeRank) repeatTime(id spec.LeaseID, k *dlink, at Time) {
 	}
 	if r.now-h.since >= Time(r.cfg.AnswerBound) {
 		r.fence(k, fmt.Sprintf("lease %d stayed unanswered", id))
+		return
+	}
+	if l.state == dleaseRevoking && r.now-h.asked >= drainBounds*Time(r.cfg.AnswerBound) {
+		r.fence(k, fmt.Sprintf("lease %d is not drained in time", id))
 		return
 	}
 	if l.state == dleaseRevoking {

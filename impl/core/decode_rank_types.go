@@ -108,6 +108,7 @@ type dhold struct {
 	wait     Duration       // of the next repeat
 	due      Time
 	since    Time // of the last answer, or of the first asking
+	asked    Time // of the first asking: of the Grant, then of the Abort
 	answered bool // its receipt is being taken: it is asked nothing more
 	pull     *pullHold
 }

@@ -1,0 +1,78 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvfence/spec"
+)
+
+// What would come back when its leases are freed must not come back to a side with a rank missing: no answer to its Take could ever
+// arrive from there.
+func TestDecodeLeader_RankLostWhileARequestIsToComeBack_ItIsAnswered(t *testing.T) {
+	ends := map[string]func(g *dlRig){
+		"to be tried again": func(g *dlRig) {
+			g.submit(10, 4)
+			g.asked(1, 10)
+			g.all(Taken{Transfer: g.transfer(1), Lease: 1})
+			require.Empty(g, only[Answer](g.from(0, LeaseFailed{Transfer: g.transfer(1), Cause: spec.CauseFenced})))
+		},
+		"preempted": func(g *dlRig) {
+			g.running(1, 10, 4)
+			g.running(2, 10, 4)
+			g.l.preempt(g.l.xfers[2])
+		},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			g := upDLRig(t, dlConfig(2, 1, 40))
+			end(g)
+			n := uint64(len(g.l.order))
+			acts := g.step(SideLost{Rank: 1})
+			if x := g.l.xfers[1]; n == 2 && x.busy {
+				acts = append(acts, g.step(StepDone{Transfer: g.transfer(1)})...)
+				acts = append(acts, g.step(StepDone{Transfer: g.transfer(2)})...)
+			}
+			for i := range n {
+				acts = append(acts, g.from(0, LeaseFreed{Transfer: g.transfer(i + 1)})...)
+			}
+			require.Len(t, only[Answer](acts), int(n))
+			require.Empty(t, g.l.requests)
+			require.Empty(t, g.l.order)
+		})
+	}
+}
+
+// A machine of the side that has stopped frees nothing any more: what waits for its leases to come back is answered at once.
+func TestDecodeLeader_RankStopsWhileARequestIsToComeBack_ItIsAnswered(t *testing.T) {
+	g := upDLRig(t, dlConfig(1, 1, 40))
+	g.submit(10, 4)
+	g.asked(1, 10)
+	g.all(Taken{Transfer: g.transfer(1), Lease: 1})
+	require.Empty(t, only[Answer](g.from(0, LeaseFailed{Transfer: g.transfer(1), Cause: spec.CauseTransport})))
+	require.Len(t, only[Answer](g.from(0, RankEnding{Cause: spec.CauseInvariant})), 1)
+	require.Empty(t, g.l.requests)
+}
+
+// A peer that lives and answers every Abort with "draining" for ever holds its pages no longer than the fence.
+func TestDecodeRank_PeerDrainsForEver_LinkIsFenced(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, false, false, 40))
+	before := g.free()
+	l, _ := g.fill()
+	g.side(AbortLease{Transfer: l.transfer, Cause: spec.CauseDeadline})
+	fenced := false
+	for range 200 {
+		acts := append(g.recv(1, spec.Ping{Number: 1}), g.wait(10)...)
+		if f := only[Fence](acts); len(f) > 0 {
+			fenced = true
+			g.step(FenceDone{Peer: 1, Old: f[0].Old, OK: true})
+			break
+		}
+		for range said[spec.Abort](acts) {
+			g.recv(1, spec.Refused{About: spec.KindAbort, Lease: l.id, Refusal: spec.RefuseDuplicate, Detail: "draining"})
+		}
+	}
+	require.True(t, fenced, "the peer was believed for ever")
+	require.Equal(t, before, g.free())
+}
