@@ -74,6 +74,7 @@ func (r *decodeRank) act(a core.Action) error {
 func (r *decodeRank) actMemory(a core.Action) error {
 	switch a := a.(type) {
 	case core.VoidTags:
+		r.expel(a.Component, a.Pages)
 		for _, page := range a.Pages {
 			r.mem[a.Component].VoidTags(page)
 		}

@@ -44,7 +44,7 @@ func (r *decodeRank) openData(a core.OpenData) {
 	}
 	l.grants.Raise(a.Epoch)
 	e := l.push.open(a.Epoch, cancel)
-	sink := &targetSink{rank: r, peer: a.Peer, link: l, end: e}
+	sink := &targetSink{rank: r, peer: a.Peer, link: l, end: e, credit: make(chan struct{}, noticeCredit)}
 	d := r.side
 	opts := tcp.Options{Streams: d.cfg.Transport.Streams, Congestion: d.cfg.Transport.CongestionControl}
 	peer := d.peers[a.Peer-1]
@@ -91,16 +91,49 @@ func (r *decodeRank) fence(a core.Fence) {
 	})
 }
 
+// expel sees to it that nothing is being placed into pages that are handed out now. Their last hold ended by proof; where the proof was
+// a receipt, that is the word of the peer that writes. One that writes on is cut off, and the loss of its streams fences its link.
+func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
+	for _, p := range r.side.peers {
+		l := r.links[p.id]
+		if l == nil || !l.grants.Strays(c, pages) {
+			continue
+		}
+		r.side.metrics.refused("decode", string(spec.RefuseRevoked), "stray")
+		r.side.log.Error("a peer writes into pages of which it said that it was done: it is cut off", "rank", r.rank, "peer", p.addr)
+		l.push.each(func(t transport.Target) {
+			if k, can := t.(transport.Cutter); can {
+				k.Cut()
+			}
+		})
+		l.grants.WaitStrays() // its streams are closed: no longer than a copy in memory
+	}
+}
+
 // targetSink hears what happened on a push link.
 type targetSink struct {
 	rank *decodeRank
 	peer core.PeerID
 	link *targetLink
 	end  *end[transport.Target]
+	// credit is for notices that wait for the loop; a peer that sends more of them than the loop can take is read more slowly.
+	credit chan struct{}
 }
 
+// noticeCredit is how many notices of one link may wait for the loop.
+const noticeCredit = 1024
+
 func (s *targetSink) NoticeIn(channel uint32, lease spec.LeaseID, number uint64) {
-	s.rank.side.post(s.rank.host, core.NoticeIn{Peer: s.peer, Epoch: s.end.epoch, Channel: channel, Lease: lease, Number: number})
+	d := s.rank.side
+	select {
+	case s.credit <- struct{}{}:
+	case <-d.ctx.Done():
+		return
+	}
+	d.box.put(func() {
+		<-s.credit
+		d.deliver(s.rank.host, core.NoticeIn{Peer: s.peer, Epoch: s.end.epoch, Channel: channel, Lease: lease, Number: number})
+	})
 }
 
 func (s *targetSink) Refused(lease spec.LeaseID, why spec.Refusal) {

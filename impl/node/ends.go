@@ -62,6 +62,15 @@ func (s *ends[T]) at(epoch spec.Epoch) (path T, ok bool) {
 	return path, false
 }
 
+// each calls f for every path that is open or being fenced.
+func (s *ends[T]) each(f func(T)) {
+	for _, e := range s.list {
+		if e.opened {
+			f(e.path)
+		}
+	}
+}
+
 // stop fences every end up to old and calls done when all of them are over.
 func (s *ends[T]) stop(old spec.Epoch, done func()) {
 	w := &fenceWaiter{done: done}

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"slices"
 	"sync"
 
 	"kvfence/impl/device"
@@ -16,10 +17,11 @@ type Grants struct {
 	mem device.Memory
 
 	mu      sync.Mutex
-	idle    sync.Cond // signalled when the last placer of an epoch ends
+	idle    sync.Cond // signalled when the last placer of an epoch, or of a revoked lease, ends
 	epoch   spec.Epoch
 	last    spec.LeaseID // highest ever allowed
 	leases  map[spec.LeaseID]*granted
+	strays  []*granted // revoked while something of them was being placed, which has not ended
 	placing map[spec.Epoch]int
 	shapes  map[shapeKey]*shape
 }
@@ -29,6 +31,7 @@ type granted struct {
 	pages   [spec.ComponentCount][]spec.GrantedPage
 	parts   [spec.ComponentCount]map[spec.PartIndex]*grantedPart
 	digests bool
+	placing int // placements that have begun and not ended
 }
 
 // grantedPart holds what landed of one part: for each page index from lo, whether it was begun, done, and its digest.
@@ -71,6 +74,7 @@ type Placement struct {
 	Header device.DigestHeader // for that digest
 
 	epoch spec.Epoch
+	lease *granted
 	gp    *grantedPart
 	at    int
 }
@@ -186,6 +190,40 @@ func (g *Grants) Revoke(lease spec.LeaseID) {
 		}
 	}
 	delete(g.leases, lease)
+	if l.placing > 0 {
+		g.strays = append(g.strays, l)
+	}
+}
+
+// Strays reports whether something of a revoked lease is still being placed into one of these pages. A receipt says that nothing is;
+// before the pages are handed out the owner asks, for a peer that says so and goes on writing must harm its own lease alone.
+func (g *Grants) Strays(c spec.Component, pages []spec.PageID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.strays) == 0 {
+		return false
+	}
+	asked := make(map[spec.PageID]struct{}, len(pages))
+	for _, p := range pages {
+		asked[p] = struct{}{}
+	}
+	for _, l := range g.strays {
+		for _, p := range l.pages[c] {
+			if _, is := asked[p.Page]; is {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// WaitStrays blocks until nothing of a revoked lease is being placed. The owner ends the streams first, or it waits for the peer.
+func (g *Grants) WaitStrays() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.strays) > 0 {
+		g.idle.Wait()
+	}
 }
 
 // Raise sets the link's epoch: placements of older ones no longer begin, and all leases of older epochs are revoked.
@@ -251,9 +289,10 @@ func (g *Grants) Begin(e spec.Epoch, lease spec.LeaseID, c spec.Component, part 
 	}
 	gp.state[at] = 1
 	g.placing[e]++
+	l.placing++
 	return Placement{
 		Page: pool.Page(dst.Page), Slot: pool.Slot(dst.Page, part), Segs: s.segs, Bytes: bytes, Digest: l.digests,
-		Header: device.HeaderOf(gp.part, pool.Layout, index, bytes), epoch: e, gp: gp, at: at,
+		Header: device.HeaderOf(gp.part, pool.Layout, index, bytes), epoch: e, lease: l, gp: gp, at: at,
 	}, ""
 }
 
@@ -267,6 +306,10 @@ func (g *Grants) End(p Placement, done bool, digest uint64) {
 		if p.gp.digest != nil {
 			p.gp.digest[p.at] = digest
 		}
+	}
+	if p.lease.placing--; p.lease.placing == 0 && len(g.strays) > 0 {
+		g.strays = slices.DeleteFunc(g.strays, func(l *granted) bool { return l == p.lease })
+		g.idle.Broadcast()
 	}
 	if g.placing[p.epoch]--; g.placing[p.epoch] == 0 {
 		delete(g.placing, p.epoch)

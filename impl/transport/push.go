@@ -52,6 +52,9 @@ type Target interface {
 	Fence()
 }
 
+// Cutter is a Target whose streams can be ended as if they had been lost: their readers stop at once, and TargetSink.Lost is called.
+type Cutter interface{ Cut() }
+
 // TargetSink receives what happened at the target. Calls come from the transport's goroutines.
 type TargetSink interface {
 	// NoticeIn reports a drain notice; everything before it on that channel has landed and is visible to this process.

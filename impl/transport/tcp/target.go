@@ -110,6 +110,9 @@ func (t *target) closeAll() {
 	}
 }
 
+// Cut implements transport.Cutter: the readers find their streams closed, and the first one reports the loss.
+func (t *target) Cut() { t.closeAll() }
+
 // Fence implements transport.Target; see the package comment for why nothing lands once Fenced is called.
 func (t *target) Fence() {
 	t.mu.Lock()
