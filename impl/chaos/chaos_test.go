@@ -42,7 +42,7 @@ var seed = sync.OnceValue(func() uint64 {
 
 func newRun(t *testing.T, c *cluster) *run {
 	t.Logf("seed %d (KVFENCE_SEED takes it back)", seed())
-	o, err := newOracle(modelSeed)
+	o, err := sharedOracle()
 	require.NoError(t, err)
 	return &run{t: t, c: c, o: o, seed: seed(), clients: clients, counts: map[string]int{}}
 }

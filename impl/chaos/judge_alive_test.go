@@ -51,7 +51,7 @@ func asError(code string) string {
 
 // TestOracle_WrongAnswers_AreCalledWrong: the judge of every run here is alive. Each row is an answer that must not pass.
 func TestOracle_WrongAnswers_AreCalledWrong(t *testing.T) {
-	o, err := newOracle(modelSeed)
+	o, err := sharedOracle()
 	require.NoError(t, err)
 	q := request{tenant: "tenant-07", prompt: canary("tenant-07") + " says 1. ", n: 8}
 	ids, err := o.want(q.prompt, q.n)
@@ -91,7 +91,7 @@ func TestOracle_WrongAnswers_AreCalledWrong(t *testing.T) {
 
 // TestOracle_WrongStreams_AreCalledWrong: the same of streams.
 func TestOracle_WrongStreams_AreCalledWrong(t *testing.T) {
-	o, err := newOracle(modelSeed)
+	o, err := sharedOracle()
 	require.NoError(t, err)
 	q := request{tenant: "tenant-07", prompt: canary("tenant-07") + " says 1. ", n: 8, stream: true}
 	ids, err := o.want(q.prompt, q.n)
@@ -133,7 +133,7 @@ func TestOracle_WrongStreams_AreCalledWrong(t *testing.T) {
 
 // TestOracle_RightAnswers_Pass: it does not call everything wrong.
 func TestOracle_RightAnswers_Pass(t *testing.T) {
-	o, err := newOracle(modelSeed)
+	o, err := sharedOracle()
 	require.NoError(t, err)
 	q := request{tenant: "tenant-07", prompt: canary("tenant-07") + " says 1. ", n: 8}
 	ids, err := o.want(q.prompt, q.n)

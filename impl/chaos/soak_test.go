@@ -15,7 +15,7 @@ import (
 )
 
 // soakSmoke is how long the soak lasts where nobody says: it runs all of the soak's code and judges everything but memory.
-const soakSmoke = 8 * time.Second
+const soakSmoke = 6 * time.Second
 
 func soakLength(t *testing.T) time.Duration {
 	v := os.Getenv("KVFENCE_SOAK_SECONDS")
