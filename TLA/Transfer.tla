@@ -611,10 +611,12 @@ RaiseMark(k, m) ==                            \* at most the lowest lease whose 
 
 (* The process ends, and with it whatever placed into its memory; a new one   *)
 (* starts with new numbers.  What still flies is judged by the new one.       *)
+(* (Without Asking, an open transfer with no lease stands for a later one.)   *)
 DecodeCrash ==
   /\ dinc + 1 \in DInc
   /\ dinc' = dinc + 1
-  /\ lead' = [t \in Transfer |-> IF lead[t] \in {"submitted", "asking", "open", "run"} THEN "failed" ELSE lead[t]]
+  /\ lead' = [t \in Transfer |->
+       IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "failed" ELSE lead[t]]
   /\ own' = [p \in Page |-> 0]
   /\ gen' = [p \in Page |-> 0]
   /\ dst' = [l \in Lease |-> IF Live(l) THEN "dead" ELSE dst[l]]
