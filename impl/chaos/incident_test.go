@@ -150,7 +150,14 @@ func TestIncident_DefaultsOneTokenOverTheWindow_400(t *testing.T) {
 	const window = 4096 // serve's own
 	status, body, _ := c.post(map[string]any{"model": "kvfence-transformer", "prompt": strings.Repeat("x", window), "max_tokens": 1})
 	c.requireTooLong(status, body, fmt.Sprint(window), "context window", "8192")
-	status, body, _ = c.post(map[string]any{"model": "kvfence-transformer", "prompt": "Hello", "max_tokens": 16, "temperature": 0})
+	status, body, _ = c.post(map[string]any{"model": "kvfence-transformer", "prompt": "Hello", "max_tokens": 16, "temperature": 0, "logprobs": 0})
 	require.Equal(t, http.StatusOK, status, "%.300s", body)
+	o, err := sharedOracle()
+	require.NoError(t, err)
+	want, err := o.want("Hello", 16)
+	require.NoError(t, err)
+	var got completion
+	require.NoError(t, json.Unmarshal(body, &got))
+	require.Equal(t, tokenStrings(want), got.Choices[0].Logprobs.Tokens)
 	c.requireAllFree(30*time.Second, c.all...)
 }
