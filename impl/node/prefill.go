@@ -192,12 +192,23 @@ func (p *prefillSide) sweep() {
 	}
 }
 
+// acceptWait is the pause after an accept that failed: out of descriptors, most likely. The listener itself is whole.
+const acceptWait = 20 * time.Millisecond
+
 // acceptAll takes control connections, at most Bounds.Connections at a time.
 func (p *prefillSide) acceptAll() {
 	for {
 		nc, err := p.control.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
 		if err != nil {
-			return // the listener is closed
+			select {
+			case <-p.ctx.Done():
+				return
+			case <-time.After(acceptWait):
+			}
+			continue
 		}
 		if p.open.Add(1) > int64(p.cfg.Bounds.Connections) {
 			p.open.Add(-1)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,9 +33,10 @@ type ExporterConfig struct {
 
 // Exporter is prefill's end of all its pull links. Safe for concurrent use.
 type Exporter struct {
-	cfg ExporterConfig
-	l   *net.UnixListener
-	wg  sync.WaitGroup
+	cfg  ExporterConfig
+	l    *net.UnixListener
+	done chan struct{} // closed by Close
+	wg   sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
@@ -81,7 +83,7 @@ func Listen(cfg ExporterConfig) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shm socket %q: %w", cfg.Path, err)
 	}
-	e := &Exporter{cfg: cfg, l: l, exports: map[linkName]*Export{}}
+	e := &Exporter{cfg: cfg, l: l, done: make(chan struct{}), exports: map[linkName]*Export{}}
 	e.wg.Go(e.accept)
 	return e, nil
 }
@@ -155,6 +157,7 @@ func (e *Exporter) Close() error {
 		return nil
 	}
 	e.closed = true
+	close(e.done)
 	all := make([]*Export, 0, len(e.exports))
 	for _, x := range e.exports {
 		all = append(all, x)
@@ -175,15 +178,21 @@ func (e *Exporter) Close() error {
 	return err
 }
 
+// acceptWait is the pause after an accept that failed.
+const acceptWait = 20 * time.Millisecond
+
 func (e *Exporter) accept() {
 	for {
 		c, err := e.l.AcceptUnix()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) {
-				e.refused(fmt.Errorf("shm socket: %w", err))
-			}
-			if !transient(err) {
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, most likely; the socket itself is whole
+			e.refused(fmt.Errorf("shm socket: %w", err))
+			select {
+			case <-e.done:
 				return
+			case <-time.After(acceptWait):
 			}
 			continue
 		}
@@ -198,11 +207,6 @@ func (e *Exporter) accept() {
 			}
 		})
 	}
-}
-
-// transient reports an accept error after which the socket still listens.
-func transient(err error) bool {
-	return errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.EINTR)
 }
 
 func (e *Exporter) refused(err error) {
