@@ -125,7 +125,7 @@ func (s shape) places(t *testing.T) map[string]place {
 	return map[string]place{
 		"p1": {ns: "a", control: at(addrPrefill, 7100), data: at(addrPrefill, 7110), operator: at(lo, 9101)},
 		"p2": {ns: "a", control: at(addrPrefill, 7200), data: at(addrPrefill, 7210), operator: at(lo, 9102)},
-		"d1": {ns: "b", api: at(lo, 7300), operator: at(lo, 9103)}, "g1": {ns: "b", gw: at(addrGateway, 8080), operator: at(lo, 9104)},
+		"d1": {ns: "b", api: at(lo, 7300), operator: at(lo, 9103)}, "g1": {ns: "b", gw: at(s.net.gateway, 8080), operator: at(lo, 9104)},
 	}
 }
 

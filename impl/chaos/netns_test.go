@@ -24,15 +24,15 @@ type hosts struct {
 	t       *testing.T
 	prefix  string
 	linkA   string // a's interface
+	gateway string // b's address towards the test
 	inM     [2]string
 	hasWire bool
 }
 
+// Addresses of the link between a and b; nobody else sees them.
 const (
-	addrGateway = "10.213.1.1" // b's end towards the test
-	addrTest    = "10.213.1.2"
-	addrPrefill = "10.213.2.1"
-	addrDecode  = "10.213.2.2"
+	addrPrefill = "10.213.0.1"
+	addrDecode  = "10.213.0.2"
 )
 
 var hostsMade atomic.Int64
@@ -70,8 +70,10 @@ func newHosts(t *testing.T, wire bool) *hosts {
 	h.in("a", "ip", "addr", "add", addrPrefill+"/24", "dev", h.linkA)
 	h.in("b", "ip", "addr", "add", addrDecode+"/24", "dev", linkB)
 	h.ip("link", "add", h.prefix+"t", "type", "veth", "peer", "name", h.prefix+"g", "netns", h.ns("b"))
-	h.ip("addr", "add", addrTest+"/24", "dev", h.prefix+"t")
-	h.in("b", "ip", "addr", "add", addrGateway+"/24", "dev", h.prefix+"g")
+	own := fmt.Sprintf("10.213.%d.", 1+os.Getpid()%250) // a network of this process's own: others may run the same tests here
+	h.gateway = own + "1"
+	h.ip("addr", "add", own+"2/24", "dev", h.prefix+"t")
+	h.in("b", "ip", "addr", "add", h.gateway+"/24", "dev", h.prefix+"g")
 	h.ip("link", "set", h.prefix+"t", "up")
 	h.up("b", h.prefix+"g")
 	h.up("a", "lo")
