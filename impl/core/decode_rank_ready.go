@@ -97,6 +97,11 @@ func (r *DecodeRank) verified(e Verified) {
 }
 
 func (r *DecodeRank) makeReady(l *dlease) {
+	for c := range l.pages {
+		if !r.assertOwn(l, spec.Component(c), 0, len(l.pages[c])) {
+			return
+		}
+	}
 	for _, h := range l.holds {
 		if h.pull == nil {
 			r.do(Revoke{Peer: h.link.cfg.ID, Lease: l.id})
@@ -135,7 +140,9 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 		r.do(ReadRefused{Lease: e.Lease, Cause: cause})
 		return
 	}
-	if !r.ledgerAdd(l, readHold()) {
+	index := int(e.Pos / r.layouts[spec.KV].Equal.TokensPerPage)
+	if !r.ledgerAdd(l, readHold()) || !r.assertOwn(l, spec.KV, index, index+1) || !r.assertChecks(l) {
+		r.do(ReadRefused{Lease: e.Lease, Cause: spec.CauseInvariant})
 		return
 	}
 	l.read = true

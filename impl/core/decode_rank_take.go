@@ -131,6 +131,9 @@ func (r *DecodeRank) goOn(m Go) {
 		k.owed = append(k.owed, h)
 		k.holds++
 	}
+	if !r.assertWriters(l) {
+		return
+	}
 	r.move(l, dleaseFilling)
 	r.taken, l.granted = nil, true
 	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV]), len(l.holds)))
@@ -273,6 +276,12 @@ func (r *DecodeRank) ledgerEnd(l *dlease, h pages.Hold) {
 	}
 	if !e.Over {
 		return
+	}
+	for _, h := range l.holds {
+		if h.standing {
+			r.broken(13, "the pages of lease %d are free, and peer %d may write into them", l.id, h.link.cfg.ID)
+			return
+		}
 	}
 	if l.granted && !l.bad { // pages that were never granted were never the specification's; bad ones end by QuarantineEnd
 		r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))

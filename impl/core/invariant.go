@@ -10,6 +10,7 @@ import (
 // the machine, fences every link, and nothing is served any more. Where a number is asserted:
 //
 //	2  every move of the ledger (an error is a page that was not what it should be); assertLease: the lease has its pages
+//	3  assertOwn: what becomes ready, and the page that a step answers from, is the lease's in the ledger, in its generation
 //	4  assertLease: ready means that every hold got its parts
 //	5  assertLease: a read runs on a lease without standing holds
 //	7  assertLease: what fills was granted in the link's present epoch and incarnation
@@ -18,13 +19,14 @@ import (
 //	10 endHold and ledgerEnd: each hold ends once, with a proof
 //	11 leader: verdicts (verdict)
 //	12 leader: success only from a running transfer whose last step passed (succeed)
-//	13 plan: PlanParts covers each byte once
-//	14 recv and onReceipt: incarnation, epoch, lease
+//	13 assertWriters: at the grant each part is owed by one link; ledgerEnd: pages that become free have no writer
+//	15 assertChecks: a step compares the tag of every part of its block table; assertLease: where one differed, nothing is read on
 //	16 assertLinks: an epoch that is fenced is below the link's
 //	17 assert: the pools add up
 //	18 assertLease: decode has appended only to a lease without standing holds
 //
-// 3, 6 and 15 are about bytes: Verify, the step checks and prefill's ledger are their assertions.
+// 6 and 14 are about what is posted: PrefillRank asserts them (prefill_rank_fill.go). A finding of Verify or of a step's checks is no
+// broken invariant: it is what they are for. It ends in quarantine; I15 is broken where it is not heeded.
 
 // assert checks what this step may have broken; its cost does not depend on the pools.
 func (r *DecodeRank) assert() {
@@ -79,12 +81,59 @@ func (r *DecodeRank) assertLease(l *dlease) {
 		r.broken(5, "lease %d is read with %d standing holds", l.id, standing)
 	case l.appended > 0 && standing > 0:
 		r.broken(18, "lease %d was appended to with %d standing holds", l.id, standing)
+	case l.bad && l.state == dleaseReady:
+		r.broken(15, "lease %d is ready, and tags of it differed", l.id)
 	}
 	for c, p := range r.pools {
 		if p != nil && p.Pages(l.owner()) != uint32(len(l.pages[c])) {
 			r.broken(2, "lease %d has %d %s pages in the ledger, %d by its list", l.id, p.Pages(l.owner()), spec.Component(c), len(l.pages[c]))
 		}
 	}
+}
+
+// assertOwn is I3 for pages lo to hi of a lease: they are its own in the ledger, in the generation that their tags name.
+func (r *DecodeRank) assertOwn(l *dlease, c spec.Component, lo, hi int) bool {
+	for _, p := range l.pages[c][lo:hi] {
+		if owner, gen := r.pools[c].Owner(p.Page), r.pools[c].Gen(p.Page); owner != l.owner() || gen != p.Gen {
+			r.broken(3, "lease %d would read %s page %d in generation %d: it is %d's, in generation %d", l.id, c, p.Page, p.Gen, owner, gen)
+			return false
+		}
+	}
+	return true
+}
+
+// assertWriters is I13 at the grant: the links owe the parts of the plan, each part one link.
+func (r *DecodeRank) assertWriters(l *dlease) bool {
+	owed := make(map[partKey]PeerID, len(l.parts))
+	for _, h := range l.holds {
+		for _, p := range h.parts {
+			key := partKey{p.Component, p.Index}
+			if first, twice := owed[key]; twice {
+				r.broken(13, "lease %d: %s part %d would be written by peers %d and %d", l.id, p.Component, p.Index, first, h.link.cfg.ID)
+				return false
+			}
+			owed[key] = h.link.cfg.ID
+		}
+	}
+	if len(owed) != len(l.parts) {
+		r.broken(13, "lease %d: %d parts, %d have a writer", l.id, len(l.parts), len(owed))
+		return false
+	}
+	return true
+}
+
+// assertChecks is I15 before a step: the tags that it compares are those of every part and every local page of its block table.
+func (r *DecodeRank) assertChecks(l *dlease) bool {
+	want := len(l.pages[spec.KV]) - int(r.localFrom(l))
+	for _, p := range l.parts {
+		lo, hi := p.PageRange(*r.layouts[p.Component])
+		want += int(hi - lo)
+	}
+	if len(l.checks) != want {
+		r.broken(15, "lease %d: a step would compare %d tags, its block table has %d", l.id, len(l.checks), want)
+		return false
+	}
+	return true
 }
 
 // broken stops the machine over an invariant.
@@ -98,6 +147,7 @@ func (r *DecodeRank) stop(n int, what string) {
 		return
 	}
 	r.stopped, r.ending = true, true
+	r.withhold()
 	r.do(Stop{Broken: what, Invariant: n})
 	for _, k := range r.links {
 		old := k.epoch
@@ -106,4 +156,25 @@ func (r *DecodeRank) stop(n int, what string) {
 		r.do(Fence{Peer: k.cfg.ID, Old: old, New: k.epoch})
 	}
 	r.tell(RankEnding{Cause: spec.CauseInvariant, Detail: what})
+}
+
+// withhold takes back what the present step would have served: what an invariant broke in is not acted upon.
+func (r *DecodeRank) withhold() {
+	keep := r.out[:0]
+	for _, a := range r.out {
+		switch a := a.(type) {
+		case Send, Allow, PullCopy, Verify, OpenData:
+		case ReadPages:
+			keep = append(keep, ReadRefused{Lease: a.Lease, Cause: spec.CauseInvariant})
+		case ToLeader:
+			switch a.Msg.(type) {
+			case Taken, LeaseReady, Grown:
+			default:
+				keep = append(keep, a)
+			}
+		default:
+			keep = append(keep, a)
+		}
+	}
+	r.out = keep
 }

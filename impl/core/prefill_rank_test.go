@@ -452,19 +452,21 @@ func TestPrefillRankConfig_BadValues_AreRefused(t *testing.T) {
 	}
 }
 
+// brokenAtPrefill are ways to break an invariant of a prefill rank, by number.
+var brokenAtPrefill = map[int]func(g *prefillRig, l *prefillLease){
+	6:  func(g *prefillRig, l *prefillLease) { l.job.pages[spec.KV][0].Page = 7 },
+	9:  func(g *prefillRig, l *prefillLease) { l.notice = 1 },
+	14: func(g *prefillRig, l *prefillLease) { l.epoch++ },
+	17: func(g *prefillRig, l *prefillLease) { l.job.owner += 100 },
+}
+
 func TestPrefillRank_BrokenInvariant_StopsFencesAndServesNothing(t *testing.T) {
-	plants := map[int]func(g *prefillRig, l *prefillLease){
-		6:  func(g *prefillRig, l *prefillLease) { l.job.pages[spec.KV][0].Page = 7 },
-		9:  func(g *prefillRig, l *prefillLease) { l.notice = 1 },
-		14: func(g *prefillRig, l *prefillLease) { l.epoch++ },
-		17: func(g *prefillRig, l *prefillLease) { l.job.owner += 100 },
-	}
-	for _, n := range []int{6, 9, 14, 17} {
+	for n, plant := range brokenAtPrefill {
 		g := newPrefillRig(t, nil)
 		g.open(1, 1, nil)
 		g.started(1, 1, 1, 4)
 		s := action1[Seal](g.side(ChunkDone{Transfer: xfer(1, 1), From: 0, To: 4, Last: true}))
-		plants[n](g, g.r.links[1].leases[1])
+		plant(g, g.r.links[1].leases[1])
 		acts, err := g.r.Step(g.now, Sealed{Seal: s.Seal, Lease: s.Lease, Digests: make([]uint64, 2)})
 		require.NoError(t, err)
 		require.Equal(t, n, action1[Stop](acts).Invariant)
