@@ -183,3 +183,59 @@ func FuzzParse(f *testing.F) {
 		_ = c.WithDefaults().Validate()
 	})
 }
+
+// What somebody writes down is in force, or the start says that it is not: zero means "not given" inside, and nobody may be told
+// that he has what he has not.
+func TestLoad_ZeroOrEmptyWritten_IsRefusedNotReplaced(t *testing.T) {
+	for _, flag := range []string{"--workers=0", "--streams=0", "--prefill-ranks=0", "--decode-ranks=0", "--drain-timeout=0s", "--liveness=0s", "--gateway=", "--operator=",
+		"--prefill-name=", "--log-level=", "--page-digests=", "--model=", "--control="} {
+		_, err := load(t, "", "", flag)
+		require.ErrorIs(t, err, ErrConfig, flag)
+		name, _, _ := strings.Cut(flag, "=")
+		require.ErrorContains(t, err, name+" ")
+	}
+	for file, want := range map[string]string{
+		"decode: {workers: 0}":          `decode.workers "0"`,
+		"timeouts: {drain: 0s}":         `timeouts.drain "0s"`,
+		"gateway: {listen: ''}":         `gateway.listen ""`,
+		"sizes: {pool_tokens: 0}":       `sizes.pool_tokens "0"`,
+		"guards: {page_digests: ''}":    `guards.page_digests ""`,
+		"role: ''\nlog: {level: debug}": `role ""`,
+	} {
+		_, err := load(t, "", file)
+		require.ErrorIs(t, err, ErrConfig, file)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := load(t, "", "", "--model-seed=0", "--plain-data=false", "--keys-file=", "--workers=0", "--workers=3")
+	require.NoError(t, err, "these are values, and the last of a flag counts")
+	c, err := Config{}.WithDefaults().YAML()
+	require.NoError(t, err)
+	for _, role := range []Role{"", RolePrefill, RoleDecode, RoleGateway} {
+		_, err = load(t, role, string(c))
+		require.NoError(t, err, "what config print shows is a file")
+	}
+}
+
+// A client of the operator listener may be given the deployment's file: only what it uses is judged.
+func TestLoad_OperatorClient_TakesADeploymentsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kvfence.yaml")
+	require.NoError(t, os.WriteFile(path, []byte("prefill: {control: 10.0.0.1:7070, decodes: [d]}\ndecode:\n  peers:\n    - {name: p, addresses: [\"10.0.0.1:7070\"]}\n"), 0o600))
+	client := func(args ...string) (Config, error) {
+		fs := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		f := AddFlags(fs, OperatorClient)
+		require.NoError(t, fs.Parse(append([]string{"-c", path}, args...)))
+		return f.Load("")
+	}
+	for _, role := range []string{"all", "prefill", "decode", "gateway"} {
+		_, err := client("--role", role)
+		require.NoError(t, err, role)
+	}
+	for want, args := range map[string][]string{
+		"is not loopback": {"--operator", "10.0.0.1:9091"}, "host:port": {"--operator", "x"}, "known are": {"--role", "x"}, "all three or none": {"--tls-ca", "x"},
+	} {
+		_, err := client(args...)
+		require.ErrorIs(t, err, ErrConfig)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "prefill.control")
+	}
+}

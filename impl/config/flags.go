@@ -124,6 +124,7 @@ func addPeer(c *Config, v string) error {
 
 // Flags are the flags of one command line, after AddFlags and parsing.
 type Flags struct {
+	scope Scope
 	file  string
 	given []given
 }
@@ -150,7 +151,7 @@ func (r *recorder) Set(v string) error {
 
 // AddFlags adds the flags of a scope to fs. Give the result to Load after parsing.
 func AddFlags(fs *pflag.FlagSet, scope Scope) *Flags {
-	f := &Flags{}
+	f := &Flags{scope: scope}
 	fs.StringVarP(&f.file, "config", "c", "", "configuration file (YAML)")
 	for _, o := range options() {
 		if !scope.has(o.name) {

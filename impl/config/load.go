@@ -37,6 +37,10 @@ func (f *Flags) Load(role Role) (Config, error) {
 		c.Role = role
 	}
 	c = c.WithDefaults()
+	problems = append(problems, f.ignoredFlags(c)...)
+	if f.scope == OperatorClient {
+		return c, errors.Join(append(problems, c.validateClient())...)
+	}
 	return c, errors.Join(append(problems, c.Validate())...)
 }
 
@@ -54,6 +58,7 @@ func readFile(path string) (Config, error) {
 		return Config{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	c, list := parse(b)
+	list = append(list, ignoredKeys(b)...)
 	for i, err := range list {
 		list[i] = fmt.Errorf("%s: %w", path, err)
 	}

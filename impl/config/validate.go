@@ -44,6 +44,18 @@ func (c Config) Validate() error {
 	return errors.Join(p.list...)
 }
 
+// validateClient checks what a command uses that only asks a node's operator listener: the file may be a whole deployment's.
+func (c Config) validateClient() error {
+	p := &problems{}
+	p.oneOf("role", string(c.Role), "all", "prefill", "decode", "gateway")
+	p.address("operator.listen", c.Operator.Listen)
+	c.validateFiles(p)
+	if !c.TLS.Enabled() {
+		c.demandTLS(p, "operator.listen")
+	}
+	return errors.Join(p.list...)
+}
+
 func (c Config) validatePeers(p *problems) {
 	if c.Role == RoleAll && len(c.Decode.Peers) > 0 {
 		p.add("decode.peers is set, but role all serves its own prefill side: use --role decode")
@@ -119,19 +131,30 @@ func (c Config) validateRest(p *problems) {
 // validateTLS demands certificates where an address is not loopback, and says which address and what to set.
 func (c Config) validateTLS(p *problems) {
 	t := c.TLS
-	if t.Enabled() && (t.Cert == "" || t.Key == "" || t.CA == "") {
-		p.add("tls.cert, tls.key and tls.ca go together: all three or none")
-	}
+	c.validateFiles(p)
 	if (c.RunsPrefill() && len(c.Prefill.Decodes) > 0 || c.RunsDecode() && len(c.Decode.Gateways) > 0) && !t.Enabled() {
 		p.add("prefill.decodes and decode.gateways name certificates: set tls.cert, tls.key and tls.ca")
 	}
 	if c.Gateway.HeaderProxy != "" && c.RunsGateway() && !t.Enabled() {
 		p.add("gateway.header_proxy believes a certificate: set tls.cert, tls.key and tls.ca")
 	}
-	if t.Enabled() {
-		return
+	if !t.Enabled() {
+		c.demandTLS(p, "")
 	}
+}
+
+func (c Config) validateFiles(p *problems) {
+	if t := c.TLS; t.Enabled() && (t.Cert == "" || t.Key == "" || t.CA == "") {
+		p.add("tls.cert, tls.key and tls.ca go together: all three or none")
+	}
+}
+
+// demandTLS reports the exposed addresses, or the one of that name.
+func (c Config) demandTLS(p *problems, name string) {
 	for _, a := range c.Exposed() {
+		if name != "" && a.Name != name {
+			continue
+		}
 		p.add("%s = %s is not loopback, so mutual TLS is needed: set tls.cert, tls.key and tls.ca (--tls-cert, --tls-key, --tls-ca)%s", a.Name, a.Address, a.hint)
 	}
 }
