@@ -117,6 +117,9 @@ func (r *PrefillRank) handle(ev Event) error {
 // Deadline is when Tick is due at the latest; 0 means never.
 func (r *PrefillRank) Deadline() Time { return r.due }
 
+// Knows reports whether this rank has a link with p, or a connect of it waits.
+func (r *PrefillRank) Knows(p PeerID) bool { return r.links[p] != nil || r.challengeOf(p) != nil }
+
 // Status is a copy for people.
 func (r *PrefillRank) Status() PrefillRankStatus {
 	s := PrefillRankStatus{Stopped: r.stopped, Draining: r.stopped || r.leaderLost, Jobs: len(r.jobq), Refused: r.refused, Fences: r.fences}

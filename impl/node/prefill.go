@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ import (
 	"kvfence/spec"
 )
 
-// maxPeers bounds the decode incarnations that one life of a prefill side can meet.
+// maxPeers bounds the decode incarnations that a prefill side knows at a time.
 const maxPeers = 1 << 16
 
 // prefillSide is the prefill leader and all its ranks in one process. Fields below loop are touched on the loop only, unless said
@@ -39,6 +40,8 @@ type prefillSide struct {
 	leader  *core.PrefillLeader
 	lead    *host
 	peers   map[spec.Incarnation]core.PeerID
+	spoken  map[core.PeerID]int // control connections of each, at all ranks
+	named   core.PeerID         // last number given; none is given twice
 
 	control net.Listener
 	ctx     context.Context // of the model's computation; ends at close
@@ -92,7 +95,7 @@ func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tra
 // emptyPrefillSide has workers and a loop that does not run yet, no layouts and no ranks.
 func emptyPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *prefillSide {
 	p := &prefillSide{
-		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{},
+		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{}, spoken: map[core.PeerID]int{},
 		compute: newPool(1), work: newPool(2),
 	}
 	p.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "prefill") })
@@ -174,7 +177,8 @@ func (p *prefillSide) start() {
 	p.wg.Go(p.sweep)
 }
 
-// sweep gives back what only time uncovers: exports of links that nobody reads any more. It ends no hold.
+// sweep gives back what only time uncovers: exports of links that nobody reads any more, decode incarnations of which nothing is
+// left. It ends no hold.
 func (p *prefillSide) sweep() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -187,6 +191,7 @@ func (p *prefillSide) sweep() {
 				for _, r := range p.ranks {
 					r.sweepExports()
 				}
+				p.forgetPeers()
 			})
 		}
 	}
@@ -306,6 +311,7 @@ func (in *incoming) onLoop(env spec.Envelope) {
 		return
 	}
 	in.peer, in.known = peer, true
+	in.side.spoken[peer]++
 	in.rank.conns[in.id] = in.conn
 	in.side.deliver(in.rank.host, ev)
 }
@@ -318,6 +324,9 @@ func (in *incoming) lost(err error) {
 		}
 		in.side.log.Debug("control connection ended", "rank", in.rank.rank, "peer", in.peer, "err", err)
 		delete(in.rank.conns, in.id)
+		if in.side.spoken[in.peer]--; in.side.spoken[in.peer] == 0 {
+			delete(in.side.spoken, in.peer)
+		}
 		in.side.deliver(in.rank.host, core.ConnLost{Peer: in.peer, Conn: in.id})
 	})
 }
@@ -330,7 +339,27 @@ func (p *prefillSide) peerOf(inc spec.Incarnation) (core.PeerID, bool) {
 	if inc.IsZero() || len(p.peers) >= maxPeers {
 		return 0, false
 	}
-	id := core.PeerID(len(p.peers) + 1)
-	p.peers[inc] = id
-	return id, true
+	p.named++
+	p.peers[inc] = p.named
+	return p.named, true
+}
+
+// forgetPeers drops decode incarnations that no rank's machine knows and that no connection or data path is of: they were refused, or
+// succeeded. A decode node that starts again and again would fill the table in the end. On the loop.
+func (p *prefillSide) forgetPeers() {
+	for inc, id := range p.peers {
+		if p.spoken[id] == 0 && !slices.ContainsFunc(p.ranks, func(r *prefillRank) bool { return r.has(id) }) {
+			delete(p.peers, inc)
+			for _, r := range p.ranks {
+				delete(r.links, id)
+			}
+		}
+	}
+}
+
+// has reports whether anything of a peer is left at this rank.
+func (r *prefillRank) has(id core.PeerID) bool {
+	l := r.links[id]
+	return r.m.Knows(id) || l != nil && len(l.push.list)+len(l.pull.list) > 0 ||
+		slices.ContainsFunc(r.shutExports, func(s *exporterSink) bool { return s.peer == id })
 }
