@@ -136,7 +136,7 @@ func (r *raw) call(trap uintptr, v []unix.Iovec) (n int, err error) {
 	var e syscall.Errno
 	try := func(fd uintptr) bool {
 		for {
-			k, _, errno := unix.Syscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(min(len(v), callIovs)))
+			k, _, errno := unix.RawSyscall(trap, fd, uintptr(unsafe.Pointer(unsafe.SliceData(v))), uintptr(min(len(v), callIovs)))
 			if errno == unix.EINTR {
 				continue
 			}

@@ -35,7 +35,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.Sizes.AuxSlots, 1024)
 	set(&c.Sizes.TagSlots, 4)
 	set(&c.Transport.Kind, "tcp")
-	set(&c.Transport.Streams, 2)
+	set(&c.Transport.Streams, 1)
 	set(&c.Guards.PageDigests, On)
 	set(&c.Guards.StepTagCheck, On)
 	set(&c.Timeouts.Liveness, 5*time.Second)
