@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -54,11 +55,19 @@ func (r *decodeRank) openData(a core.OpenData) {
 	}
 	d.wg.Go(func() {
 		t, err := tcp.Dial(ctx, addr, info, l.grants, sink, opts)
+		r.sayUnopened(addr, err)
 		d.box.put(func() {
 			d.later(r.host, dataUp(a.Peer, a.Epoch, l.push.opened(e, t, err)))
 			sink.lateLoss()
 		})
 	})
+}
+
+// sayUnopened logs why a data path did not open, unless somebody gave it up on purpose. The link is fenced and tried again.
+func (r *decodeRank) sayUnopened(addr string, err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.side.log.Warn("data path could not be opened", "rank", r.rank, "peer", addr, "err", err)
+	}
 }
 
 // dialable is where to dial an announced data address: a listener on all addresses of its host is dialed on the one that its

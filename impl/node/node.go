@@ -73,10 +73,11 @@ func Start(cfg config.Config, log *slog.Logger) (_ *Node, err error) {
 }
 
 func preflight(cfg config.Config) error {
+	err := errors.Join(memoryFits(cfg, machineMemory()), congestion(cfg))
 	if cfg.Sizes.AllowWindowOverPool {
-		return nil
+		return err
 	}
-	return Preflight(cfg)
+	return errors.Join(Preflight(cfg), err)
 }
 
 func (n *Node) openTrace() error {

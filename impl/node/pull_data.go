@@ -16,9 +16,11 @@ func (r *decodeRank) openPull(ctx context.Context, cancel context.CancelFunc, l 
 	e := l.pull.open(a.Epoch, cancel)
 	sink := &readerSink{rank: r, peer: a.Peer, link: l, end: e, layouts: byComponent(a.Info.PeerLayouts)}
 	d.wg.Go(func() {
+		path := socketPath(d.cfg.Transport.SocketDir, info.Prefill)
 		rd, err := shm.Dial(ctx, shm.ReaderConfig{
-			Address: socketPath(d.cfg.Transport.SocketDir, info.Prefill), Link: info, Source: sink.layouts, Memory: r.mem, Sink: sink,
+			Address: path, Link: info, Source: sink.layouts, Memory: r.mem, Sink: sink,
 		})
+		r.sayUnopened(path, err)
 		d.box.put(func() {
 			d.later(r.host, dataUp(a.Peer, a.Epoch, l.pull.opened(e, readerPath{rd, sink}, err)))
 			if e.lost && e.opened && !e.fencing {

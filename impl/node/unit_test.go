@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"kvfence/impl/config"
 	"kvfence/impl/core"
 	"kvfence/impl/device"
+	"kvfence/impl/transport/tcp"
 	"kvfence/impl/workload"
 	"kvfence/spec"
 )
@@ -103,6 +105,36 @@ func TestPreflight_WindowOverPool_SaysBothNumbersAndWhatToChange(t *testing.T) {
 		"raise --pool-tokens (or --prefill-pool-tokens) to 1048576, or start with --allow-window-over-pool")
 	cfg.Role = config.RoleDecode
 	require.NoError(t, Preflight(cfg.WithDefaults()), "a decode node's pool holds it")
+}
+
+func TestPreflight_PoolsOverMemory_SaysHowMuchAndWhatToLower(t *testing.T) {
+	cfg := config.Config{}
+	cfg.Sizes.Pool = 2_000_000_000
+	err := memoryFits(cfg.WithDefaults(), 1<<30)
+	require.ErrorIs(t, err, ErrPreflight)
+	for _, want := range []string{"may have 1024 MiB", "the prefill pool of 2000000000 tokens", "the decode pool of 2000000000 tokens", "lower --pool-tokens"} {
+		require.ErrorContains(t, err, want)
+	}
+	cfg.Role = config.RoleDecode
+	require.NotContains(t, memoryFits(cfg.WithDefaults(), 1<<30).Error(), "the prefill pool")
+	_, err = Start(cfg.WithDefaults(), slog.New(slog.DiscardHandler))
+	require.ErrorIs(t, err, ErrPreflight, "before anything is allocated")
+	require.NoError(t, memoryFits(config.Config{}.WithDefaults(), 1<<30))
+	require.Greater(t, machineMemory(), uint64(1<<28))
+}
+
+func TestStart_CongestionControlOfAnotherMachine_IsRefusedByName(t *testing.T) {
+	cfg := config.Config{}
+	cfg.Transport.CongestionControl = "nosuch"
+	for _, role := range []config.Role{config.RoleAll, config.RolePrefill, config.RoleDecode} {
+		cfg.Role = role
+		_, err := Start(cfg.WithDefaults(), slog.New(slog.DiscardHandler))
+		require.ErrorIs(t, err, config.ErrConfig)
+		require.ErrorContains(t, err, `transport.congestion_control: tcp transport options: congestion control "nosuch"`)
+		require.ErrorContains(t, err, "reno")
+	}
+	cfg.Transport.CongestionControl = tcp.KeepCongestion
+	require.NoError(t, congestion(cfg.WithDefaults()))
 }
 
 // recorder is a path of ends.

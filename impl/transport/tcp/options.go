@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -92,4 +94,30 @@ func (o Options) tune(c *net.TCPConn) error {
 		return fmt.Errorf("%w: congestion control %q: %w", ErrOptions, name, serr)
 	}
 	return nil
+}
+
+// CheckCongestion tries a name for Options.Congestion on a socket that is closed again. The error wraps ErrOptions and says which
+// names this machine takes.
+func CheckCongestion(name string) error {
+	if name == "" || name == KeepCongestion {
+		return nil
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name); err != nil {
+		return fmt.Errorf("%w: congestion control %q: %w; this machine has %s, and %q keeps the system's", ErrOptions, name, err, congestions(), KeepCongestion)
+	}
+	return nil
+}
+
+// congestions are the names that the kernel offers, for an error.
+func congestions() string {
+	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err != nil {
+		return "others"
+	}
+	return strings.Join(strings.Fields(string(b)), ", ")
 }
