@@ -1,0 +1,278 @@
+package tla2smt
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Class says what an obligation is for.
+type Class int
+
+// The classes of obligations. All but Vacuity are to be unsatisfiable; a Vacuity one is to be satisfiable.
+const (
+	Initial Class = iota // Init implies the conjunct
+	Kept                 // the invariant, a conjunct and an action imply the conjunct after it
+	Step                 // the invariant and an action imply a property of steps
+	Vacuity              // the invariant and the action's guards hold somewhere
+)
+
+// Formula is a named formula.
+type Formula struct{ Name, Text string }
+
+// Obligation is one question for a solver.
+type Obligation struct {
+	Action, Conjunct string
+	Class            Class
+	// Frame is true where the conjunct reads the same before and after the action: true without a solver.
+	Frame bool
+	// The parts of the question, in order: what is declared, what is assumed, guards, definitions, the goal's negation.
+	Declarations []string
+	Hypotheses   []Formula
+	Parameters   []string
+	Guards       []string
+	Definitions  []string
+	Goal         string // "" for Vacuity
+}
+
+// Name is Action.Conjunct.
+func (o *Obligation) Name() string { return o.Action + "." + o.Conjunct }
+
+// Script is the question in SMT-LIB. Without is the names of hypotheses and the numbers of guards ("guard 3") left out.
+func (o *Obligation) Script(without ...string) string {
+	var b strings.Builder
+	b.WriteString("(set-logic ALL)\n")
+	for _, d := range slices.Concat(o.Declarations, nil) {
+		b.WriteString(d + "\n")
+	}
+	for _, h := range o.Hypotheses {
+		if h.Text != "true" && !slices.Contains(without, h.Name) {
+			fmt.Fprintf(&b, "(assert %s) ; %s\n", h.Text, h.Name)
+		}
+	}
+	for _, p := range o.Parameters {
+		b.WriteString(p + "\n")
+	}
+	for i, g := range o.Guards {
+		if !slices.Contains(without, fmt.Sprintf("guard %d", i)) {
+			fmt.Fprintf(&b, "(assert %s) ; guard %d\n", g, i)
+		}
+	}
+	for _, d := range o.Definitions {
+		b.WriteString(d + "\n")
+	}
+	if o.Goal != "" {
+		fmt.Fprintf(&b, "(assert (not %s)) ; goal\n", o.Goal)
+	}
+	b.WriteString("(check-sat)\n")
+	return b.String()
+}
+
+// Conjunct is a named conjunct of the invariant, expanded.
+type Conjunct struct {
+	Name string
+	Tree *Node
+}
+
+// Conjuncts are the types, one for each variable, and the invariant's.
+func (l *Lower) Conjuncts() ([]Conjunct, error) {
+	var out []Conjunct
+	for _, c := range l.types {
+		out = append(out, Conjunct{"Type_" + c.Args[0].Name, c})
+	}
+	more, err := l.named(l.opt.Invariant)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range more {
+		if m.Name != l.opt.Types {
+			out = append(out, m)
+		}
+	}
+	for i, c := range out {
+		if slices.ContainsFunc(out[:i], func(d Conjunct) bool { return d.Name == c.Name }) {
+			return nil, fmt.Errorf("conjunct %s stands twice: %w", c.Name, ErrUnsupported)
+		}
+	}
+	return out, nil
+}
+
+// named is the names that an operator is a conjunction of; the operator itself where it is none.
+func (l *Lower) named(name string) ([]Conjunct, error) {
+	op, err := l.Spec.Op(name)
+	if err != nil {
+		return nil, err
+	}
+	parts := op.Body.conj()
+	onlyNames := !slices.ContainsFunc(parts, func(p *Node) bool { return p.Kind != Def || len(p.Args) > 0 })
+	if !onlyNames {
+		tree, err := l.Spec.Expanded(name)
+		return []Conjunct{{name, tree}}, err
+	}
+	var out []Conjunct
+	for _, p := range parts {
+		more, err := l.named(p.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
+}
+
+// declarations are the sorts, strings, constants and variables.
+func (l *Lower) declarations() []string {
+	var out []string
+	for _, s := range l.Sorts {
+		out = append(out, fmt.Sprintf("(declare-sort %s 0)", s))
+	}
+	if len(l.Spec.Strings) > 0 {
+		var names []string
+		for _, s := range l.Spec.Strings {
+			names = append(names, "("+symbol(s)+")")
+		}
+		out = append(out, fmt.Sprintf("(declare-datatypes ((%s 0)) ((%s)))", sortStr, strings.Join(names, " ")))
+	}
+	for _, s := range l.Switches {
+		switch {
+		case slices.Contains(l.opt.Free, s):
+			out = append(out, fmt.Sprintf("(declare-const %s Bool)", s))
+		default:
+			out = append(out, fmt.Sprintf("(define-fun %s () Bool %t)", s, !slices.Contains(l.opt.Off, s)))
+		}
+	}
+	for _, c := range l.Sets {
+		out = append(out, fmt.Sprintf("(declare-fun %s (%s) Bool)", c, l.sortOf(l.consts[c].set)))
+	}
+	for _, c := range l.Members {
+		out = append(out, fmt.Sprintf("(declare-const %s %s)", c, l.sortOf(l.consts[c].set)))
+	}
+	for _, v := range l.Spec.Variables {
+		sh := l.Shapes[v]
+		out = append(out, fmt.Sprintf("(declare-fun %s (%s) %s)", v, strings.Join(sh.Args, " "), sh.Result))
+	}
+	return out
+}
+
+// assumedFormulas are the ASSUMEs about constants.
+func (l *Lower) assumedFormulas() []Formula {
+	var out []Formula
+	for _, a := range l.assumed {
+		f := ""
+		if a.is("\\subseteq") {
+			name := a.Args[0].Name
+			f = l.typed(a.Args[0], &Node{Kind: Apply, Name: "SUBSET", Args: []*Node{l.consts[name].set}}, scope{})
+		} else {
+			f = l.in(a.Args[0], a.Args[1], scope{})
+		}
+		out = append(out, Formula{"ASSUME " + a.Args[0].Name, f})
+	}
+	return out
+}
+
+// parameters declares an action's parameters.
+func (l *Lower) parameters(a *Action) []string {
+	var out []string
+	for _, p := range a.Params {
+		member := ""
+		x := &Node{Kind: Var, Name: p.Name}
+		sc := scope{env: map[string]string{p.Name: p.Name}}
+		if p.Set.is("SUBSET", "$SetOfFcns") {
+			sh := l.shapeOf(p.Set)
+			out = append(out, fmt.Sprintf("(declare-fun %s (%s) %s)", p.Name, strings.Join(sh.Args, " "), sh.Result))
+			member = l.typed(x, p.Set, sc)
+		} else {
+			out = append(out, fmt.Sprintf("(declare-const %s %s)", p.Name, l.sortOf(p.Set)))
+			member = l.member([]string{p.Name}, p.Set, sc)
+		}
+		if member != "true" {
+			out = append(out, "(assert "+member+")")
+		}
+	}
+	return out
+}
+
+// Obligations are all of them, in order of Init, then the actions of Next; of each action the conjuncts, the properties of
+// steps, and that it can happen.
+func (l *Lower) Obligations() ([]Obligation, error) {
+	conjuncts, err := l.Conjuncts()
+	if err != nil {
+		return nil, err
+	}
+	var steps []Conjunct
+	for _, s := range l.opt.Steps {
+		more, err := l.named(s)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, more...)
+	}
+	actions, err := l.Actions()
+	if err != nil {
+		return nil, err
+	}
+	hyps := l.assumedFormulas()
+	assumed := hyps
+	for _, c := range conjuncts {
+		hyps = append(hyps, Formula{c.Name, l.expr(c.Tree, scope{})})
+	}
+	decl := l.declarations()
+	out, err := l.initial(conjuncts, decl, assumed)
+	if err != nil {
+		return nil, err
+	}
+	for i := range actions {
+		a := &actions[i]
+		if err := l.Open(a); err != nil {
+			return nil, err
+		}
+		base := Obligation{Action: a.Name, Declarations: decl, Hypotheses: hyps, Parameters: l.parameters(a), Guards: a.Guards}
+		for _, u := range a.Updates {
+			base.Definitions = append(base.Definitions, u.Definition)
+		}
+		for j, c := range conjuncts {
+			o := base
+			o.Conjunct, o.Class, o.Goal = c.Name, Kept, l.expr(c.Tree, scope{post: true})
+			o.Frame = o.Goal == hyps[len(assumed)+j].Text
+			out = append(out, o)
+		}
+		for _, s := range steps {
+			o := base
+			o.Conjunct, o.Class, o.Goal = s.Name, Step, l.expr(s.Tree, scope{})
+			out = append(out, o)
+		}
+		base.Conjunct, base.Class = "happens", Vacuity
+		out = append(out, base)
+	}
+	return out, l.err
+}
+
+func (l *Lower) initial(conjuncts []Conjunct, decl []string, assumed []Formula) ([]Obligation, error) {
+	body, err := l.Spec.Expanded(l.opt.Init)
+	if err != nil {
+		return nil, err
+	}
+	base := Obligation{Action: l.opt.Init, Class: Initial, Declarations: decl, Hypotheses: assumed}
+	done := map[string]bool{}
+	l.post = nil
+	for _, c := range body.conj() {
+		if !c.is("=") || c.Args[0].Kind != Sym || done[c.Args[0].Name] {
+			return nil, fmt.Errorf("%s: %s: %w", l.opt.Init, c, ErrUnsupported)
+		}
+		v := c.Args[0].Name
+		done[v] = true
+		base.Definitions = append(base.Definitions, l.define(v, "!", &update{value: c.Args[1]}, scope{}))
+	}
+	for _, v := range l.Spec.Variables {
+		if !done[v] {
+			return nil, fmt.Errorf("%s does not set %s: %w", l.opt.Init, v, ErrUnsupported)
+		}
+	}
+	var out []Obligation
+	for _, c := range conjuncts {
+		o := base
+		o.Conjunct, o.Goal = c.Name, l.expr(c.Tree, scope{post: true})
+		out = append(out, o)
+	}
+	return out, l.err
+}
