@@ -103,11 +103,16 @@ func (l *PrefillLeader) Deadline() Time { return l.due }
 // Status is a copy for people.
 func (l *PrefillLeader) Status() PrefillLeaderStatus {
 	s := PrefillLeaderStatus{Draining: l.draining, Waiting: len(l.takeq), Computing: l.running != nil, LostRanks: l.lostN}
-	for _, j := range l.order {
+	for i, j := range l.order {
 		if j.bound {
 			s.Admitted++
 		} else {
 			s.Halves++
+		}
+		s.Tokens += uint64(len(j.prompt))
+		s.Computed += uint64(j.done)
+		if i == 0 {
+			s.Oldest, s.OldestTokens, s.OldestComputed = j.key, uint32(len(j.prompt)), j.done
 		}
 	}
 	return s

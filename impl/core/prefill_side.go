@@ -85,4 +85,10 @@ type PrefillLeaderStatus struct {
 	Waiting   int  `json:"waiting"`  // transfers that wait for source pages
 	Computing bool `json:"computing"`
 	LostRanks int  `json:"lost_ranks"`
+	// Prompt tokens of all transfers and halves that are not over, and how many of them are computed; the same of the oldest.
+	Tokens         uint64          `json:"tokens"`
+	Computed       uint64          `json:"computed"`
+	Oldest         spec.TransferID `json:"-"` // zero: none
+	OldestTokens   uint32          `json:"oldest_tokens"`
+	OldestComputed uint32          `json:"oldest_computed"`
 }

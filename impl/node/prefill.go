@@ -52,6 +52,8 @@ type prefillSide struct {
 	open    atomic.Int64 // control connections, for the bound
 	running atomic.Bool
 	wg      sync.WaitGroup
+
+	computing computing // loop only
 }
 
 // prefillRank is one rank: its machine, memory, connections and links.
@@ -96,7 +98,7 @@ func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tra
 func emptyPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *prefillSide {
 	p := &prefillSide{
 		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{}, spoken: map[core.PeerID]int{},
-		compute: newPool(1), work: newPool(2),
+		compute: newPool(1), work: newPool(2), computing: computing{every: sayEvery},
 	}
 	p.loop = newLoop(epoch, t, func(err error) { fail(core.Stop{Broken: err.Error()}, "prefill") })
 	p.ctx, p.cancel = context.WithCancel(context.Background())

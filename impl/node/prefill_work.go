@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"kvfence/impl/core"
 	"kvfence/impl/device"
@@ -48,7 +49,33 @@ func (p *prefillSide) startCompute(a core.Compute) {
 			done.Err = err.Error()
 		}
 		p.post(p.lead, done)
+		p.box.put(p.sayProgress)
 	})
+}
+
+// sayEvery is how often a long prefill says how far it is.
+const sayEvery = 10 * time.Second
+
+// computing is what a long prefill says of itself in the log.
+type computing struct {
+	every  time.Duration
+	oldest spec.TransferID
+	said   time.Time // or seen first
+}
+
+// sayProgress logs how far the oldest transfer is, once it has been the oldest for long. Loop only.
+func (p *prefillSide) sayProgress() {
+	s := p.leader.Status()
+	if s.Oldest != p.computing.oldest {
+		p.computing.oldest, p.computing.said = s.Oldest, time.Now()
+		return
+	}
+	if s.Tokens == 0 || time.Since(p.computing.said) < p.computing.every {
+		return
+	}
+	p.computing.said = time.Now()
+	p.log.Info("computing", "transfer", s.Oldest, "computed", s.OldestComputed, "tokens", s.OldestTokens, "transfers", s.Admitted+s.Halves,
+		"computed_of_all", s.Computed, "tokens_of_all", s.Tokens)
 }
 
 func (p *prefillSide) runCompute(ctx context.Context, a core.Compute) error {

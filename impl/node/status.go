@@ -219,6 +219,9 @@ func (s Status) Text() string {
 	out += "\n"
 	if p := s.Prefill; p != nil {
 		out += fmt.Sprintf("\nprefill %s  control %s  admitted %d  waiting %d\n", p.Name, p.Control, p.Leader.Admitted, p.Leader.Waiting)
+		if l := p.Leader; l.Tokens > 0 {
+			out += fmt.Sprintf("  computed %d of %d prompt tokens, of the oldest %d of %d\n", l.Computed, l.Tokens, l.OldestComputed, l.OldestTokens)
+		}
 		for k, r := range p.Ranks {
 			out += fmt.Sprintf("  rank %d  incarnation %s  jobs %d  fences %d  refused %d\n%s", k, r.Incarnation, r.Jobs, r.Fences, r.Refused, poolText(r.Pools))
 			for _, l := range r.Links {

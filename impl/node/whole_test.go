@@ -7,16 +7,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"kvfence/impl/config"
+	"kvfence/impl/core"
 	"kvfence/impl/node/api"
 	"kvfence/impl/workload"
 	"kvfence/spec"
@@ -68,6 +71,40 @@ func TestAll_ThroughTheGateway_TextIsThatOfOneProcess(t *testing.T) {
 	require.NoError(t, json.Unmarshal(body, &got))
 	require.Equal(t, strings.ToValidUTF8(string(workload.Decode(want.Tokens)), "\uFFFD"), got.Choices[0].Text)
 	require.Equal(t, 50, got.Usage.PromptTokens)
+}
+
+// A prompt that takes long says how far it is: in the log, and in the status.
+func TestPrefill_LongPrompt_SaysHowFarItIs(t *testing.T) {
+	var log lockedBuffer
+	cfg := small(t, config.RoleAll, func(c *config.Config) { c.Sizes.Window, c.Sizes.Pool, c.Prefill.Chunk = 4096, 4096, 64 })
+	n, err := Start(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, n.Close()) }()
+	n.prefill.loop.call(func() { n.prefill.computing.every = 0 })
+	require.Eventually(t, func() bool { return n.Status(t.Context()).Ready }, patience, 10*time.Millisecond)
+	status, body := complete(t, n, make([]int32, 1000), 2)
+	require.Equal(t, 200, status, "%s", body)
+	require.Regexp(t, `msg=computing .*computed=[1-9][0-9]* tokens=1000 `, log.String())
+	s := Status{Prefill: &PrefillStatus{Leader: core.PrefillLeaderStatus{Tokens: 1000, Computed: 64, OldestTokens: 1000, OldestComputed: 64}}}
+	require.Contains(t, s.Text(), "computed 64 of 1000 prompt tokens, of the oldest 64 of 1000")
+}
+
+// lockedBuffer is a log that may be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // The incident's own shape: a window of 1,048,576 tokens over a prefill pool of 681,280.
