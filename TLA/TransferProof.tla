@@ -1,0 +1,4 @@
+--------------------------- MODULE TransferProof ---------------------------
+EXTENDS Transfer
+IndInv == NoForeignAnswer /\ Conservation
+=============================================================================
