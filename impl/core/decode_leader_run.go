@@ -103,7 +103,7 @@ func (l *DecodeLeader) next(x *dxfer) {
 
 // askGrow asks every rank for the page of the next position. A rank that gave it before says so again.
 func (l *DecodeLeader) askGrow(x *dxfer) {
-	x.state, x.answers, x.short = xGrowing, 0, false
+	x.state, x.answers, x.short, x.freed = xGrowing, 0, false, false
 	for k := range x.held {
 		l.toRank(k, Grow{Transfer: x.id, Pos: x.room})
 	}
@@ -123,6 +123,10 @@ func (l *DecodeLeader) grown(rank spec.Rank, t spec.TransferID, ok bool) {
 		if at < 0 {
 			i, _ := slices.BinarySearchFunc(l.growers, x, byAge)
 			l.growers = slices.Insert(l.growers, i, x)
+		}
+		if x.freed {
+			l.askGrow(x)
+			return
 		}
 		l.makeRoom()
 		return

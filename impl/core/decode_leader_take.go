@@ -21,7 +21,7 @@ func (l *DecodeLeader) tryTake() {
 	if x.holds() > 0 {
 		return // an earlier round is still being taken back
 	}
-	x.state, x.answers, x.short = xTaking, 0, false
+	x.state, x.answers, x.short, x.freed = xTaking, 0, false, false
 	l.taking = x
 	q := x.req
 	for k := range x.held {
@@ -74,7 +74,7 @@ func (l *DecodeLeader) tookPart(x *dxfer) {
 	}
 	l.taking = nil
 	if x.short {
-		x.state, l.short = xAsked, true
+		x.state, l.short = xAsked, !x.freed
 		for k, held := range x.held {
 			if held {
 				l.toRank(k, AbortLease{Transfer: x.id, Cause: spec.CauseOverCapacity})
@@ -117,9 +117,13 @@ func (l *DecodeLeader) leaseFreed(rank spec.Rank, m LeaseFreed) {
 	l.settle(x, false)
 }
 
-// pagesFreed: the line moves on, and who grows asks again.
+// pagesFreed: the line moves on, and who grows asks again. For a round that is not over it is noted: a rank says it once, perhaps
+// before another one has answered.
 func (l *DecodeLeader) pagesFreed() {
 	l.short = false
+	for _, x := range l.order {
+		x.freed = x.freed || (x.state == xTaking || x.state == xGrowing) && x.answers < len(x.held)
+	}
 	for _, x := range append([]*dxfer(nil), l.growers...) {
 		if x.state == xGrowing && x.answers == len(x.held) {
 			l.askGrow(x)

@@ -70,6 +70,7 @@ type dxfer struct {
 	ready   []bool         // by rank
 	answers int            // of the round (Take or Grow) that runs
 	short   bool           // a rank said NoRoom in this round
+	freed   bool           // pages came back within this round
 	room    uint32         // positions that its pages hold
 	pages   uint32         // counted for its tenant
 	busy    bool           // ReadFirst or RunStep has not come back
