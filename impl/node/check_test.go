@@ -1,0 +1,135 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"kvfence/impl/config"
+	"kvfence/impl/core"
+	"kvfence/impl/node/api"
+	"kvfence/impl/transport"
+	"kvfence/impl/workload"
+	"kvfence/spec"
+)
+
+// between runs f on the bytes of each step, before the model reads them and after it has, between the node's two checks.
+type between struct {
+	workload.Model
+	before, after func()
+}
+
+func (m *between) Step(ctx context.Context, kv workload.KV, token int32, pos int) ([]float32, error) {
+	m.before()
+	out, err := m.Model.Step(ctx, kv, token, pos)
+	m.after()
+	return out, err
+}
+
+// Tags that are wrong at one of the two checks only, at any rank: the step's token does not leave. The first check alone sees what is
+// put right before the second, the second alone what is spoilt behind the first.
+func TestStep_TagIsWrongAtOneCheckOnly_TokenDoesNotLeave(t *testing.T) {
+	for _, second := range []bool{false, true} {
+		for rank := range 2 {
+			t.Run(fmt.Sprintf("second=%v rank %d", second, rank), func(t *testing.T) {
+				p := startPair(t, func(c *config.Config) { c.Decode.Workers, c.Decode.Ranks, c.Sizes.Window = 1, 2, 1000 })
+				d := p.decode.decode
+				req, want := p.longAnswer(80)
+				spoil := func() { flip(d.ranks[rank].mem[spec.KV].Tags, 3) }
+				var armed, spoilt atomic.Bool
+				m := &between{Model: d.model, before: func() {}, after: func() {}}
+				if second {
+					m.after = func() {
+						if armed.CompareAndSwap(true, false) {
+							spoil()
+							spoilt.Store(true)
+						}
+					}
+				} else {
+					m.before = func() {
+						if spoilt.CompareAndSwap(true, false) {
+							spoil() // flipped back
+						}
+					}
+				}
+				own := d.model
+				d.step.put(func() { d.model = m }) // the one worker of steps is all that uses it now
+				s, err := p.client.Open(t.Context(), req)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, s.Close()) }()
+				_, err = s.Next()
+				require.NoError(t, err)
+				if second {
+					armed.Store(true)
+				} else {
+					d.step.put(func() { spoil(); spoilt.Store(true) })
+				}
+				n := 0
+				for err == nil {
+					var e api.Event
+					if e, err = s.Next(); err == nil && e.Kind == api.KindToken {
+						require.Equal(t, want.Tokens[n], e.Token.ID, "what went out before stands")
+						n++
+					}
+				}
+				require.True(t, spoilt.Load(), "the step that was spoilt was not run to its second check, or was read")
+				require.False(t, errors.Is(err, io.EOF), "%d tokens left as a success", n)
+				require.Equal(t, api.KVMismatch, api.CodeOf(err), "%v", err)
+				require.Less(t, n, len(want.Tokens))
+				done := make(chan struct{})
+				d.step.put(func() { d.model = own; close(done) })
+				<-done
+				p.ready()
+				p.idle()
+			})
+		}
+	}
+}
+
+// A link is fenced while a write of it is being placed: the page stays with its lease until that write has ended, however long that is.
+func TestFence_WriteIsBeingPlaced_PagesStayUntilItEnds(t *testing.T) {
+	p := startPair(t, func(c *config.Config) { c.Sizes.Window, c.Sizes.Pool, c.Prefill.Chunk = 1024, 1024, 8 })
+	d := p.decode.decode
+	r := d.ranks[0]
+	var grants *transport.Grants
+	var held transport.Placement
+	require.True(t, d.loop.call(func() {
+		act := r.host.act
+		r.host.act = func(a core.Action) error {
+			err := act(a)
+			if g, is := a.(core.Allow); is && grants == nil {
+				grants = r.link(g.Peer).grants
+				part := g.Grant.Parts[0]
+				lo, _ := part.PageRange(r.mem[part.Component].Layout)
+				segs, serr := part.Segments(r.mem[part.Component].Layout, lo, nil)
+				why := spec.Refusal("")
+				held, why = grants.Begin(g.Epoch, g.Grant.Lease, part.Component, part.Index, lo, g.Grant.Pages[part.Component][lo], spec.UsedBytes(segs))
+				if serr != nil || why != "" {
+					t.Errorf("the write: %v %q", serr, why)
+				}
+				d.box.put(func() { d.deliver(r.host, core.DataLost{Peer: g.Peer, Epoch: g.Epoch}) })
+			}
+			return err
+		}
+	}))
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := p.answer(testRequest(900, 1, 20))
+		ended <- err
+	}()
+	revoking := func() uint32 { return p.decode.Status(t.Context()).Decode.Ranks[0].Pools["kv"].Revoking }
+	require.Eventually(t, func() bool { return revoking() > 0 }, patience, time.Millisecond)
+	for range 50 { // the fence has all the time that it would need
+		time.Sleep(2 * time.Millisecond)
+		require.NotZero(t, revoking(), "pages were freed under a write")
+	}
+	grants.End(held, false, 0)
+	require.NoError(t, <-ended, "it is tried again")
+	p.idle()
+}
