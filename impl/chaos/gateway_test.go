@@ -99,7 +99,11 @@ func TestChaos_ClientsLeaveInEveryPhase_PagesComeBackWithoutTimeouts(t *testing.
 			for i := range leavers {
 				wg.Go(func() {
 					tenant := c.tenants[i%len(c.tenants)]
-					ctx, cancel := context.WithTimeout(context.Background(), 6*whole*time.Duration(i)/leavers)
+					patience := patient // every other one leaves by tokens, the others by time
+					if i%2 == 0 {
+						patience = 6 * whole * time.Duration(i) / leavers
+					}
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
 					defer cancel()
 					where := "before the status line"
 					if resp, err := c.openStream(ctx, tenant, 40); err == nil {

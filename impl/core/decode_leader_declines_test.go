@@ -42,3 +42,20 @@ func TestDecodeLeader_PrefillSideDeclines_RequestsGoToTheOtherOrWait(t *testing.
 		require.Equal(t, spec.CauseShutdown, a.Cause, "nobody else came: the side's own cause")
 	}
 }
+
+// TestDecodeLeader_Retry_GoesToAnotherSide: the side that failed has the fewest transfers now, and may fail again.
+func TestDecodeLeader_Retry_GoesToAnotherSide(t *testing.T) {
+	for sides, want := range map[int]PeerID{1: 1, 2: 2} {
+		g := upDLRig(t, dlConfig(1, sides, 40))
+		for range 2 * sides {
+			g.submit(3, 1)
+		}
+		g.asked(1, 3)
+		g.from(0, Taken{Transfer: g.transfer(1), Lease: 1})
+		acts := g.from(0, LeaseFailed{Transfer: g.transfer(1), Cause: spec.CauseFenced})
+		require.Empty(t, asks(acts), "not before its lease is freed")
+		acts = g.from(0, LeaseFreed{Transfer: g.transfer(1)})
+		require.Len(t, asks(acts), 1)
+		require.Equal(t, want, only[SendLeader](acts)[len(only[SendLeader](acts))-1].Peer, "of %d sides", sides)
+	}
+}

@@ -121,6 +121,7 @@ func (l *DecodeLeader) settle(x *dxfer, grace bool) {
 // comeBack puts a request in front of the line again, by its first arrival.
 func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 	if x.retry {
+		q.failedAt = x.side
 		if !x.declined {
 			q.retries++
 		}

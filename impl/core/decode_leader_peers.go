@@ -135,13 +135,14 @@ func (l *DecodeLeader) prefillCapacity(s spec.SourceName) (most uint32) {
 	return most
 }
 
-// pick chooses the whole side with the fewest transfers that can hold the prompt; nil if there is none now.
+// pick chooses the whole side with the fewest transfers that can hold the prompt; nil if there is none now. What has failed at one
+// side goes to another if there is one: whatever happened there may happen again.
 func (l *DecodeLeader) pick(q *drequest) (best *pside) {
 	for _, p := range l.sides {
 		switch {
 		case !p.whole, p.declines != "", uint64(p.capacity) < uint64(len(q.sub.Prompt)):
 		case !q.sub.Source.Leader.IsZero() && q.sub.Source.Leader != p.leader:
-		case best == nil || p.active < best.active:
+		case best == nil || best == q.failedAt || p != q.failedAt && p.active < best.active:
 			best = p
 		}
 	}

@@ -18,6 +18,7 @@ type drequest struct {
 	sent     []int32         // tokens that left, all of them
 	opened   bool            // OpenStream was given
 	prefill  uint32          // prompt tokens by prefill's count
+	failedAt *pside          // where its last transfer failed; nil: none did
 	retries  int
 	cause    spec.Cause // of its first failed transfer
 	detail   string
