@@ -59,6 +59,8 @@ int main(int argc, char **argv) {
 		close(orders[1]);
 		int c = socket(AF_INET, SOCK_STREAM, 0);
 		setsockopt(c, IPPROTO_TCP, TCP_CONGESTION, argv[1], strlen(argv[1]));
+		int on = 1;
+		setsockopt(c, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); // as Go's sockets
 		if (connect(c, (void *)&a, n)) return 1;
 		sender(c, orders[0], times[1], pool(size), size);
 	}
