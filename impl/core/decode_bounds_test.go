@@ -76,3 +76,26 @@ func TestDecodeRank_PeerDrainsForEver_LinkIsFenced(t *testing.T) {
 	require.True(t, fenced, "the peer was believed for ever")
 	require.Equal(t, before, g.free())
 }
+
+// A tenant's share of pages: while another waits, a tenant gets no request asked for that would take it over its share, even where it
+// is its turn and it may have more requests; alone it may use what is there.
+func TestDecodeLeader_TenantOverItsPages_WaitsForTheOthers(t *testing.T) {
+	for share, next := range map[uint32]string{10: "y", 40: "x"} {
+		c := dlConfig(1, 1, 40)
+		c.MaxActive, c.MaxTenantActive, c.MaxTenantPages = 2, 2, share
+		g := upDLRig(t, c)
+		sub := func(r RequestID, tenant string) {
+			g.step(Submit{Req: r, Tenant: tenant, Prompt: make([]int32, 20), MaxNew: 1, EOS: -1}) // 6 pages of 4 tokens
+		}
+		sub(1, "x")
+		sub(2, "x")
+		require.Len(t, g.l.order, 2, "nobody else waits: 12 pages")
+		sub(3, "x")
+		sub(4, "y")
+		g.step(ClientGone{Req: 1})
+		require.Equal(t, next, g.l.order[len(g.l.order)-1].req.tenant.name, "share %d", share)
+		g.step(ClientGone{Req: 4})
+		g.step(ClientGone{Req: 2})
+		require.Equal(t, RequestID(3), g.l.order[len(g.l.order)-1].req.id, "one request is always allowed")
+	}
+}
