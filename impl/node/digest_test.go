@@ -1,8 +1,10 @@
 package node
 
 import (
+	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,46 @@ func TestVerify_TagInAnUnusedSlot_IsForeign(t *testing.T) {
 		require.NotEmpty(t, r.verified(v, nil).Bad)
 		r.mem[spec.KV].VoidTags(5)
 	}))
+}
+
+// Every rank has a copy of the auxiliary record from its one writer. Copies that differ answer nothing, whatever their tags say.
+func TestFirstToken_RanksHaveDifferentRecords_NothingLeaves(t *testing.T) {
+	for name, change := range map[string]func(*auxRecord){
+		"first token":   func(r *auxRecord) { r.First.ID ^= 1 },
+		"prompt tokens": func(r *auxRecord) { r.Tokens++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPair(t, func(c *config.Config) { c.Decode.Workers, c.Decode.Ranks = 1, 2 })
+			d := p.decode.decode
+			held, release := make(chan struct{}), make(chan struct{})
+			d.step.put(func() { // the one worker: what was verified waits behind it
+				close(held)
+				<-release
+				pool := d.ranks[1].mem[spec.Aux]
+				for i := range pool.Layout.Shape.Pages {
+					page := pool.Page(spec.PageID(i))
+					if r, err := getAux(page, d.model.Geometry().Vocab); err == nil && r.Tokens > 0 {
+						change(&r)
+						if err := putAux(page, r); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+			})
+			<-held
+			ended := make(chan error, 1)
+			go func() {
+				tokens, _, err := p.answer(testRequest(20, 1, 5))
+				if len(tokens) > 0 {
+					err = errors.New("a token left")
+				}
+				ended <- err
+			}()
+			require.Eventually(t, func() bool { return p.decode.Status(t.Context()).Decode.Ranks[1].Leases.Ready == 1 }, patience, time.Millisecond)
+			close(release)
+			err := <-ended
+			require.Equal(t, api.KVMismatch, api.CodeOf(err), "%v", err)
+			p.idle()
+		})
+	}
 }
