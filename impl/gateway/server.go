@@ -111,6 +111,9 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	if again {
 		return errors.New("gateway: Serve was called twice")
 	}
+	if g.keys == nil {
+		g.sayOpen(ln.Addr())
+	}
 	srv := &http.Server{
 		Handler: g, TLSConfig: g.deps.TLS, MaxHeaderBytes: maxHeaderBytes,
 		ReadHeaderTimeout: g.cfg.HeaderTimeout, IdleTimeout: g.cfg.IdleTimeout,
@@ -135,6 +138,15 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	g.shutdown(srv)
 	<-ended
 	return nil
+}
+
+// sayOpen says whom a gateway without keys answers. On an address that others reach, that is not what its operator meant.
+func (g *Gateway) sayOpen(addr net.Addr) {
+	level := slog.LevelInfo
+	if host, _, err := net.SplitHostPort(addr.String()); err == nil && !loopbackHost(host) && len(g.cfg.HeaderProxies) == 0 {
+		level = slog.LevelWarn
+	}
+	g.deps.Log.Log(context.Background(), level, "no API keys: only requests from and to loopback are answered, all as one tenant", "listen", addr.String(), "header_proxies", g.cfg.HeaderProxies)
 }
 
 // shutdown waits for running requests, then ends them.
