@@ -31,8 +31,20 @@ const (
 	tenantCount  = 50
 )
 
+// buildDir holds the binary for as long as the tests run.
+var buildDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "kvfence-chaos") })
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if dir, err := buildDir(); err == nil {
+		_ = os.RemoveAll(dir) // what is left is one folder among temporary ones
+	}
+	os.Exit(code)
+}
+
+// built makes the binary once.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "kvfence-chaos")
+	dir, err := buildDir()
 	if err != nil {
 		return "", err
 	}
