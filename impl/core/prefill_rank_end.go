@@ -43,21 +43,16 @@ func (r *PrefillRank) done(l *prefillLease, p *prefillPart) spec.PartDone {
 }
 
 // drained is prefill's half of the drain: no batch of the lease is pending, and each channel that carried one has been sent a
-// notice behind it. It sends the notice when its time has come.
+// notice behind it. Its callers have posted all that will ever be posted, so the notice is sent at once, behind the last batch,
+// whether or not the batches are over; decode waits for it, prefill waits for both.
 func (r *PrefillRank) drained(l *prefillLease) bool {
-	if l.posts > 0 {
-		return false
-	}
-	if !l.posted || l.noticed {
-		return true
-	}
-	if l.notice == 0 {
+	if l.posted && l.notice == 0 {
 		r.numbers.notice++
 		l.notice = r.numbers.notice
 		r.did("Notice", l.transfer, l.id, l.link.peer)
 		r.do(Notice{Peer: l.link.peer, Epoch: l.epoch, Lease: l.id, Number: l.notice})
 	}
-	return false
+	return l.posts == 0 && (!l.posted || l.noticed)
 }
 
 // noticed takes the channels that carry a lease's drain notice.

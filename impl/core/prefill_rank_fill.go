@@ -139,6 +139,7 @@ func (r *PrefillRank) pump(k *prefillLink) {
 		if l.state == leaseWriting {
 			r.post(l)
 			r.queue(l)
+			r.finish(l)
 		}
 	}
 }

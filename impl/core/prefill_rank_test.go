@@ -21,12 +21,14 @@ func TestPrefillRank_WholeTransfer_CompletesAfterDrainAndFreesItsPages(t *testin
 	require.Equal(t, spec.Tag{Lease: 1, Gen: 1, Index: 0, Domain: rigDomain, Digest: 0, Used: 128, HasDigest: true}, p1[0].Items[0].Tag)
 	acts = g.computed(x, 6, 10, true)
 	require.Len(t, action1[Seal](acts).Items, 3, "pages 1 and 2 and the record")
+	require.Empty(t, g.notices, "no notice before everything is posted")
 	p2 := posts(g.seal(acts))
 	require.Len(t, p2, 1)
 	require.Equal(t, uint32(64), p2[0].Items[1].Tag.Used, "the last page holds two tokens")
-	require.Nil(t, action1[Notice](g.posted(p1)), "no notice before the last post is over")
+	require.Len(t, g.notices, 1, "behind the last post, whether or not it is over")
+	require.Nil(t, sent[spec.Complete](g.posted(p1)))
 	acts = g.posted(p2)
-	require.NotNil(t, action1[Notice](acts))
+	require.Nil(t, sent[spec.Complete](acts), "not before its notice is sent, too")
 	require.Equal(t, uint32(5), g.free())
 	acts = g.noticed(acts)
 	c := sent[spec.Complete](acts)
@@ -479,4 +481,15 @@ func TestPrefillRank_BrokenInvariant_StopsFencesAndServesNothing(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, sends(acts))
 	}
+}
+
+func TestPrefillRank_NoticeIsOverBeforeThePost_CompletesWithTheLastPost(t *testing.T) {
+	g := newPrefillRig(t, nil)
+	g.open(1, 1, nil)
+	g.started(1, 1, 1, 4)
+	ps := posts(g.seal(g.computed(xfer(1, 1), 0, 4, true)))
+	require.Nil(t, sent[spec.Complete](g.noticed(nil)), "the fabric still reads the source")
+	require.Equal(t, uint32(7), g.free())
+	require.NotNil(t, sent[spec.Complete](g.posted(ps)))
+	require.Equal(t, uint32(8), g.free())
 }

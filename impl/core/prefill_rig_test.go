@@ -11,14 +11,15 @@ import (
 
 // prefillRig drives one PrefillRank by hand: the test plays its leader, its decode peers and its fabric.
 type prefillRig struct {
-	t    *testing.T
-	r    *PrefillRank
-	now  Time
-	last []Action
-	conn ConnID
-	inc  map[PeerID]spec.Incarnation
-	ep   map[PeerID]spec.Epoch
-	mark spec.LeaseID
+	t       *testing.T
+	r       *PrefillRank
+	now     Time
+	last    []Action
+	notices []Notice // sent and not ended
+	conn    ConnID
+	inc     map[PeerID]spec.Incarnation
+	ep      map[PeerID]spec.Epoch
+	mark    spec.LeaseID
 }
 
 func incOf(n byte) spec.Incarnation { return spec.Incarnation{n, 15: 1} }
@@ -58,6 +59,11 @@ func (g *prefillRig) step(ev Event) []Action {
 	out, err := g.r.Step(g.now, ev)
 	require.NoError(g.t, err)
 	g.last = out
+	for _, a := range out {
+		if n, ok := a.(Notice); ok {
+			g.notices = append(g.notices, n)
+		}
+	}
 	for c, led := range g.r.ledgers {
 		if led != nil {
 			require.NoError(g.t, led.Check(), "component %d", c)
@@ -182,12 +188,13 @@ func (g *prefillRig) posted(ps []Post) (out []Action) {
 	return out
 }
 
-func (g *prefillRig) noticed(acts []Action) (out []Action) {
+// noticed ends the notices that were sent and are not ended; its argument says behind what.
+func (g *prefillRig) noticed([]Action) (out []Action) {
 	g.t.Helper()
-	for _, a := range acts {
-		if n, ok := a.(Notice); ok {
-			out = append(out, g.step(Noticed{Peer: n.Peer, Epoch: n.Epoch, Lease: n.Lease, Number: n.Number, Channels: []spec.Channel{{ID: 1, Notice: n.Number}}})...)
-		}
+	sent := g.notices
+	g.notices = nil
+	for _, n := range sent {
+		out = append(out, g.step(Noticed{Peer: n.Peer, Epoch: n.Epoch, Lease: n.Lease, Number: n.Number, Channels: []spec.Channel{{ID: 1, Notice: n.Number}}})...)
 	}
 	return out
 }
