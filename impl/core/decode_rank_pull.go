@@ -104,7 +104,7 @@ func (r *DecodeRank) copyPart(h *dhold, source uint64, d spec.PartDone) string {
 		want.Lease, want.Gen = spec.LeaseID(source), src.Gen
 		items = append(items, PullItem{Part: x.part, Index: i, Src: src, SrcSlot: SourceSlot(x.part, r.cfg.Identity), SrcTag: want, Dst: l.pages[d.Component][i], DstTag: dst})
 	}
-	r.did("PullCopy", l, h.link, fmt.Sprintf("%s part %d", d.Component, d.Index))
+	r.did("PullBegin", l, h.link, fmt.Sprintf("%s part %d", d.Component, d.Index))
 	r.do(PullCopy{Peer: h.link.cfg.ID, Epoch: h.epoch, Job: r.lastJob, Lease: l.id, Digests: r.cfg.Digests, Items: items})
 	return ""
 }

@@ -93,10 +93,10 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 	case "Abort":
 		need(f.dst[l] == "filling" || f.dst[l] == "verified")
 		f.dst[l] = "revoking"
-	case "RecvComplete", "RecvReceipt", "NoticeIn", "PullCopy", "PullCheck":
+	case "RecvComplete", "RecvReceipt", "NoticeIn", "PullBegin", "PullCheck":
 		need(f.hold[l][d.Peer])
 		switch d.Name {
-		case "PullCopy":
+		case "PullBegin":
 			f.jobs[followHold{l, d.Peer}]++
 		case "PullCheck":
 			f.jobs[followHold{l, d.Peer}]--
