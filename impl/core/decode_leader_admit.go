@@ -27,7 +27,7 @@ func (l *DecodeLeader) submit(s Submit) {
 		l.clock.set(q.deadline, timeDeadline, uint64(q.id), 0)
 	}
 	if l.pick(q) == nil {
-		l.peerWait(l.now + Time(l.cfg.PeerBound))
+		l.peerWait(l.patience(q))
 		l.refuseAtOnce(q)
 	}
 }

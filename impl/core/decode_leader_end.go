@@ -138,7 +138,7 @@ func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 		return 1
 	})
 	l.again = slices.Insert(l.again, at, q)
-	l.peerWait(l.now + Time(l.cfg.PeerBound))
+	l.peerWait(l.patience(q))
 }
 
 // answerFailed answers with the first cause: the request's first failed transfer's, if that one is original or this one is not.

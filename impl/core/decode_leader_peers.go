@@ -175,7 +175,7 @@ func (l *DecodeLeader) sweepPeers() {
 			l.failQueued(q, spec.CauseTooLong, tooLong(lim))
 			continue
 		}
-		until := max(q.since, l.downAt) + Time(l.cfg.PeerBound)
+		until := l.patience(q)
 		if l.now >= until {
 			cause, why := l.noSide()
 			l.failQueued(q, cause, why)
@@ -183,6 +183,12 @@ func (l *DecodeLeader) sweepPeers() {
 			l.peerWait(until)
 		}
 	}
+}
+
+// patience is how long a request waits for a prefill side: the whole bound after a side was lost, and a tenth of it where none has
+// been there for longer than the bound already: an outage that lasts is told at once.
+func (l *DecodeLeader) patience(q *drequest) Time {
+	return max(q.since+Time(l.cfg.PeerBound/10), l.downAt+Time(l.cfg.PeerBound))
 }
 
 // noSide says why there is no side for what waits.

@@ -379,10 +379,14 @@ func TestDecodeLeader_Deadline_InEachState(t *testing.T) {
 func TestDecodeLeader_NoPrefillSide_WaitsThenFails(t *testing.T) {
 	g := newDLRig(t, dlConfig(1, 1, 40))
 	require.Empty(t, only[Answer](g.submit(7, 2)))
-	require.Empty(t, only[Answer](g.wait(499)))
+	g.now = 499
+	require.Empty(t, only[Answer](g.wait(0)))
 	require.Equal(t, spec.CausePeerLost, answer(g, g.wait(1)).Cause)
+	require.Empty(t, only[Answer](g.submit(7, 2)))
+	require.Empty(t, only[Answer](g.wait(49)))
+	require.Equal(t, spec.CausePeerLost, answer(g, g.wait(1)).Cause, "an outage that lasts is told at once")
 	g.submit(7, 2)
-	g.wait(100)
+	g.wait(10)
 	require.Len(t, asks(g.up(0)), 1, "served as soon as one is there")
 }
 
