@@ -16,5 +16,25 @@
 //
 // Nothing that a peer sends makes Step fail: it is refused with a reason, which is counted and traced (Did, Count).
 // The names in Did are the action names of TLA/Transfer.tla. Invariants 2 to 18 are assertions here, by number (invariant.go).
+//
+// Where a rule lives (protocol step: decode | prefill):
+//
+//	ask, admission           decode_leader_admit.go, _ask.go | prefill_leader_ask.go
+//	grant, order of pages    decode_leader_take.go, decode_rank_take.go | prefill_rank_grant.go, prefill_leader_job.go
+//	parts and tags           decode_rank_plan.go | prefill_rank_grant.go
+//	fill, seal, post         - | prefill_rank_job.go, prefill_rank_fill.go
+//	drain and receipts       decode_rank_receipt.go | prefill_rank_end.go
+//	verify, read, append     decode_rank_ready.go, decode_leader_run.go | -
+//	release, holds           decode_rank_take.go (ledgerEnd), impl/pages | prefill_rank_job.go
+//	aborts and failures      decode_rank_take.go (fail), decode_leader_end.go | prefill_rank_lease.go, prefill_rank_end.go
+//	one verdict, retry       decode_leader_end.go | -
+//	connect, epochs, fence   decode_rank_link.go, decode_rank_fence.go | prefill_rank_hello.go, _twin.go, prefill_rank_link.go
+//	quarantine               decode_rank_fence.go | -
+//	marks                    decode_rank_link.go (mark, say) | prefill_rank_lease.go
+//	message tests, in order  decode_rank_recv.go | prefill_rank_lease.go
+//	pull                     decode_rank_pull.go | prefill_rank_pull.go
+//	growth, preemption       decode_rank_take.go (grow), decode_leader_run.go | -
+//	invariants by number     invariant.go
+//
 // Read next: event.go, action.go, then decode_rank.go and prefill_rank.go.
 package core
