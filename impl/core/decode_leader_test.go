@@ -566,20 +566,6 @@ func TestDecodeLeader_PrefillRestarts_AsksAnew(t *testing.T) {
 	require.Equal(t, g.transfer(3), asks(acts)[0].Transfer, "tried again")
 }
 
-func TestDecodeLeader_BrokenInvariant_StopsAndAnswersEveryone(t *testing.T) {
-	g := upDLRig(t, dlConfig(2, 1, 40))
-	g.running(1, 7, 9)
-	g.submit(7, 2)
-	g.l.out = nil
-	g.l.decide(g.l.xfers[1], verdictOK)
-	g.l.decide(g.l.xfers[1], verdictFailed)
-	require.Equal(t, 11, only[Stop](g.l.out)[0].Invariant)
-	require.Len(t, only[Answer](g.l.out), 2)
-	require.Len(t, ordered[AbortLease](g.l.out), 2)
-	require.Equal(t, spec.CauseInvariant, answer(g, g.submit(7, 2)).Cause)
-	require.Zero(t, g.l.Deadline())
-}
-
 func TestDecodeLeaderConfig_Validate(t *testing.T) {
 	for name, change := range map[string]func(*DecodeLeaderConfig){
 		"role":     func(c *DecodeLeaderConfig) { c.Identity.Role = spec.RolePrefill },

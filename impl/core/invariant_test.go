@@ -195,6 +195,20 @@ func TestDecodeLeader_BrokenInvariant_NoSuccessLeaves(t *testing.T) {
 	}
 }
 
+func TestDecodeLeader_BrokenInvariant_StopsAndAnswersEveryone(t *testing.T) {
+	g := upDLRig(t, dlConfig(2, 1, 40))
+	g.running(1, 7, 9)
+	g.submit(7, 2)
+	g.l.out = nil
+	g.l.decide(g.l.xfers[1], verdictOK)
+	g.l.decide(g.l.xfers[1], verdictFailed)
+	require.Equal(t, 11, only[Stop](g.l.out)[0].Invariant)
+	require.Len(t, only[Answer](g.l.out), 2)
+	require.Len(t, ordered[AbortLease](g.l.out), 2)
+	require.Equal(t, spec.CauseInvariant, answer(g, g.submit(7, 2)).Cause)
+	require.Zero(t, g.l.Deadline())
+}
+
 // Each number from 2 to 18 is an assertion of a machine, and a test breaks it.
 func TestInvariants_EachNumber_IsBrokenByATest(t *testing.T) {
 	seen := map[int]bool{}
