@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -110,6 +111,11 @@ func TestOptions_BadOnes_AreRefused(t *testing.T) {
 		"no rounds":       func(o *Options) { o.Repeats = 0 },
 		"fewer at most":   func(o *Options) { o.MaxPairs = o.Repeats - 1 },
 		"no width":        func(o *Options) { o.Width = 0 },
+		"no number":       func(o *Options) { o.Width = math.NaN() },
+		"all the width":   func(o *Options) { o.Width = 2 },
+		"streams below 0": func(o *Options) { o.Streams = -1 },
+		"many streams":    func(o *Options) { o.Streams = 17 },
+		"no such control": func(o *Options) { o.Congestion = "nosuch" },
 		"no bound":        func(o *Options) { o.Bound = 0 },
 		"no shapes":       func(o *Options) { o.Shapes = nil },
 		"small page":      func(o *Options) { o.Shapes = []Shape{{1024, 1}} },

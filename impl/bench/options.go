@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kvfence/impl/transport/tcp"
 )
 
 // ErrOptions is wrapped by what is wrong with the options.
@@ -111,10 +113,17 @@ func (o Options) validate() error {
 	switch {
 	case o.Repeats < 1 || o.MaxPairs < o.Repeats:
 		return fmt.Errorf("%w: %d rounds at least, %d at most", ErrOptions, o.Repeats, o.MaxPairs)
-	case o.Width <= 0 || o.Bound <= 0:
-		return fmt.Errorf("%w: width %v and bound %v must be positive", ErrOptions, o.Width, o.Bound)
+	case !(o.Width > 0 && o.Width < 1): // not a number is neither
+		return fmt.Errorf("%w: width %v must lie between 0 and 1", ErrOptions, o.Width)
+	case o.Bound <= 0:
+		return fmt.Errorf("%w: bound %v must be positive", ErrOptions, o.Bound)
+	case o.Streams < 0 || o.Streams > tcp.MaxStreams:
+		return fmt.Errorf("%w: %d streams, at most %d", ErrOptions, o.Streams, tcp.MaxStreams)
 	case len(o.Shapes) == 0 || len(o.Suites) == 0:
 		return fmt.Errorf("%w: nothing to measure", ErrOptions)
+	}
+	if err := tcp.CheckCongestion(o.Congestion); err != nil {
+		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	for _, s := range o.Shapes {
 		if s.Page < 4096 || s.Page > 1<<20 || s.Page%4096 != 0 || s.Pages < 1 || s.Pages > maxPages {

@@ -65,6 +65,15 @@ func runBench(ctx context.Context, o bench.Options, file string) error {
 	if err != nil {
 		return withCode(exitFailed, err)
 	}
+	if file != "" { // before an hour of measuring, not after it
+		f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return withCode(exitUsage, fmt.Errorf("--json: %w", err))
+		}
+		if err := f.Close(); err != nil {
+			return withCode(exitFailed, err)
+		}
+	}
 	r, err := bench.Run(ctx, o, os.Stderr, exe, "bench", "--source")
 	if errors.Is(err, bench.ErrOptions) {
 		return withCode(exitUsage, err)

@@ -73,6 +73,11 @@ func TestRun_BadCommandLines_OneLineAndExit2(t *testing.T) {
 		"no certificate":  {[]string{"serve", "--gateway", "0.0.0.0:0"}, "--tls-cert"},
 		"absent cert":     {[]string{"serve", "--tls-cert=a", "--tls-key=b", "--tls-ca=c"}, "no such file"},
 		"preflight":       {[]string{"serve", "--model", "rolling", "--window-tokens", "1048576", "--pool-tokens", "681280"}, "window 1048576 tokens does not fit the prefill pool of 681280 tokens"},
+		"bench report":    {[]string{"bench", "--json", filepath.Join(t.TempDir(), "none", "x")}, "--json: open"},
+		"bench width":     {[]string{"bench", "--width", "2"}, "width 2 must lie between 0 and 1"},
+		"zero workers":    {[]string{"serve", "--workers", "0"}, `--workers "0": that is no value`},
+		"too large pools": {[]string{"serve", "--pool-tokens", "2000000000"}, "lower --pool-tokens"},
+		"congestion":      {[]string{"serve", "--congestion-control", "nosuch"}, `congestion control "nosuch"`},
 		"too many ranks":  {[]string{"serve", "--prefill-ranks", "3", "--operator", "127.0.0.1:0"}, "4 heads over 3 ranks"},
 	} {
 		t.Run(name, func(t *testing.T) {
