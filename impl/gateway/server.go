@@ -112,7 +112,7 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 		return errors.New("gateway: Serve was called twice")
 	}
 	if g.keys == nil {
-		g.sayOpen(ln.Addr())
+		g.deps.Log.Info("no API keys: only requests from and to loopback are answered, all as one tenant", "header_proxies", g.cfg.HeaderProxies)
 	}
 	srv := &http.Server{
 		Handler: g, TLSConfig: g.deps.TLS, MaxHeaderBytes: maxHeaderBytes,
@@ -138,15 +138,6 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 	g.shutdown(srv)
 	<-ended
 	return nil
-}
-
-// sayOpen says whom a gateway without keys answers. On an address that others reach, that is not what its operator meant.
-func (g *Gateway) sayOpen(addr net.Addr) {
-	level := slog.LevelInfo
-	if host, _, err := net.SplitHostPort(addr.String()); err == nil && !loopbackHost(host) && len(g.cfg.HeaderProxies) == 0 {
-		level = slog.LevelWarn
-	}
-	g.deps.Log.Log(context.Background(), level, "no API keys: only requests from and to loopback are answered, all as one tenant", "listen", addr.String(), "header_proxies", g.cfg.HeaderProxies)
 }
 
 // shutdown waits for running requests, then ends them.
