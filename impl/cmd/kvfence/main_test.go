@@ -18,6 +18,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"kvfence/impl/config"
+	"kvfence/impl/node"
 )
 
 // The test binary is kvfence itself when this is set.
@@ -192,6 +195,25 @@ func requireSnakeCase(t *testing.T, path string, v any) {
 			requireSnakeCase(t, fmt.Sprint(path, ".", i), e)
 		}
 	}
+}
+
+// What the start prints to type is what the node as configured takes.
+func TestAnnounce_TLSAndKeys_AreInTheCommands(t *testing.T) {
+	a := node.Addresses{Gateway: "10.0.0.1:8443", Operator: "10.0.0.1:9090"}
+	say := func(change func(*config.Config)) string {
+		cfg := config.Config{}
+		change(&cfg)
+		var out strings.Builder
+		announce(&out, cfg.WithDefaults(), a)
+		return out.String()
+	}
+	plain := say(func(*config.Config) {})
+	require.Contains(t, plain, "try: curl http://10.0.0.1:8443/v1/completions -H 'Content-Type")
+	require.True(t, strings.HasSuffix(plain, "status: kvfence status --operator 10.0.0.1:9090\n"), plain)
+	tls := say(func(c *config.Config) { c.TLS = config.TLS{Cert: "n.pem", Key: "n.key", CA: "ca.pem"}; c.Gateway.KeysFile = "keys" })
+	require.Contains(t, tls, `try: curl --cacert ca.pem -H "Authorization: Bearer $KEY" https://10.0.0.1:8443/v1/completions`)
+	require.Contains(t, tls, "status: kvfence status --operator 10.0.0.1:9090 --tls-cert n.pem --tls-key n.key --tls-ca ca.pem\n")
+	require.Contains(t, say(func(c *config.Config) { c.Operator.Plain = true }), "--operator 10.0.0.1:9090 --operator-plain\n")
 }
 
 func TestServe_SecondSignal_EndsAtOnce(t *testing.T) {

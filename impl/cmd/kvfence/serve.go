@@ -46,7 +46,7 @@ func serve(flags *config.Flags, role config.Role) error {
 	if err != nil {
 		return withCode(exitUsage, err)
 	}
-	announce(os.Stdout, cfg, n)
+	announce(os.Stdout, cfg, n.Addresses())
 	stopped := false
 	select {
 	case <-signals:
@@ -71,9 +71,8 @@ func serve(flags *config.Flags, role config.Role) error {
 	return withCode(exitFailed, err)
 }
 
-// announce says where the node listens; all of it is bound.
-func announce(w io.Writer, cfg config.Config, n *node.Node) {
-	a := n.Addresses()
+// announce says where the node listens, all of which is bound, and the commands that reach it as it is configured.
+func announce(w io.Writer, cfg config.Config, a node.Addresses) {
 	for _, l := range []struct{ name, addr string }{{"control links", a.Control}, {"internal API", a.API}, {"operator", a.Operator}, {"gateway", a.Gateway}} {
 		if l.addr != "" {
 			fmt.Fprintf(w, "%-14s %s\n", l.name, l.addr)
@@ -88,10 +87,24 @@ func announce(w io.Writer, cfg config.Config, n *node.Node) {
 		if cfg.RunsDecode() {
 			model = `"model":"kvfence-` + cfg.Model.Kind + `",`
 		}
-		fmt.Fprintf(w, "\ntry: curl %s://%s/v1/completions -H 'Content-Type: application/json' -d '{%s\"prompt\":\"Hello\",\"max_tokens\":16,\"temperature\":0}'\n",
-			scheme, a.Gateway, model)
+		proof := ""
+		if scheme == "https" {
+			proof += " --cacert " + cfg.TLS.CA
+		}
+		if cfg.Gateway.KeysFile != "" {
+			proof += " -H \"Authorization: Bearer $KEY\""
+		}
+		fmt.Fprintf(w, "\ntry: curl%s %s://%s/v1/completions -H 'Content-Type: application/json' -d '{%s\"prompt\":\"Hello\",\"max_tokens\":16,\"temperature\":0}'\n",
+			proof, scheme, a.Gateway, model)
 	}
-	fmt.Fprintf(w, "status: kvfence status --operator %s\n", a.Operator)
+	proof := ""
+	if cfg.TLS.Enabled() && !cfg.Operator.Plain && !config.Loopback(a.Operator) {
+		proof = fmt.Sprintf(" --tls-cert %s --tls-key %s --tls-ca %s", cfg.TLS.Cert, cfg.TLS.Key, cfg.TLS.CA)
+	}
+	if cfg.Operator.Plain {
+		proof = " --operator-plain"
+	}
+	fmt.Fprintf(w, "status: kvfence status --operator %s%s\n", a.Operator, proof)
 }
 
 // newLog writes text or JSON lines.
