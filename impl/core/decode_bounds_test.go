@@ -99,3 +99,41 @@ func TestDecodeLeader_TenantOverItsPages_WaitsForTheOthers(t *testing.T) {
 		require.Equal(t, RequestID(3), g.l.order[len(g.l.order)-1].req.id, "one request is always allowed")
 	}
 }
+
+// A receipt speaks of the grant of one epoch; with another one it is counted and ends nothing.
+func TestDecodeRank_ReceiptOfAnotherEpoch_EndsNoHold(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, false, false, 40))
+	l, _ := g.fill()
+	g.notice(l, 1)
+	for _, epoch := range []spec.Epoch{g.link(1).epoch - 1, g.link(1).epoch + 1} {
+		c := g.complete(l, 1)
+		c.GrantEpoch = epoch
+		for _, m := range []spec.Message{c,
+			spec.AbortAck{Transfer: l.transfer, Lease: l.id, GrantEpoch: epoch, Channels: c.Channels},
+			spec.Failed{Transfer: l.transfer, Lease: l.id, GrantEpoch: epoch, Cause: spec.CauseCompute, Channels: c.Channels},
+			spec.Gone{Transfer: l.transfer, Lease: l.id, GrantEpoch: epoch}} {
+			counts := only[Count](g.recv(1, m))
+			require.Len(t, counts, 1, "%T", m)
+			require.Equal(t, spec.RefuseStaleEpoch, counts[0].Refusal)
+			require.Equal(t, dleaseFilling, l.state)
+			require.True(t, l.holds[0].standing)
+		}
+	}
+}
+
+// A fence that had begun before the finding proves nothing about what was written since: the quarantine ends by a later one.
+func TestDecodeRank_FenceBegunBeforeTheFinding_DoesNotEndTheQuarantine(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, false, false, 40))
+	l := g.readied()
+	g.step(ReadBegin{Lease: l.id})
+	first := one[Fence](g, g.step(ConnLost{Peer: 1, Conn: g.link(1).conn}))
+	second := one[Fence](g, g.step(ReadEnd{Lease: l.id, Bad: []BadPart{{Component: spec.KV, State: spec.TagForeign}}}))
+	g.side(ReleaseLease{Transfer: l.transfer})
+	quarantined := func() uint32 { return g.r.pools[spec.KV].Counts().Quarantined }
+	require.EqualValues(t, 1, quarantined())
+	g.step(FenceDone{Peer: 1, Old: first.Old, OK: true})
+	require.EqualValues(t, 1, quarantined(), "by a fence that is older than the finding")
+	g.step(FenceDone{Peer: 1, Old: second.Old, OK: true})
+	require.Zero(t, quarantined())
+	require.EqualValues(t, 40, g.free())
+}

@@ -19,7 +19,7 @@ import (
 // A peer has begun to write a page and says, of the whole lease, that it is drained. Decode believes its receipts, so the pages come
 // back; but none of them is handed out while the write goes on, and the peer is cut off.
 func TestStray_PeerAcknowledgesAndWritesOn_PageIsNotHandedOutBeforeItIsOut(t *testing.T) {
-	p := startPair(t, func(c *config.Config) { c.Sizes.Window, c.Sizes.Pool, c.Prefill.Chunk = 1024, 1024, 8 })
+	p := startPair(t, func(c *config.Config) { c.Sizes.Window, c.Sizes.Pool, c.Prefill.Chunk = 256, 256, 8 })
 	d := p.decode.decode
 	r := d.ranks[0]
 	var mu sync.Mutex
@@ -55,7 +55,7 @@ func TestStray_PeerAcknowledgesAndWritesOn_PageIsNotHandedOutBeforeItIsOut(t *te
 			return err
 		}
 	}))
-	_, _, err := p.answer(testRequest(900, 1, 20))
+	_, _, err := p.answer(testRequest(200, 1, 20))
 	require.Equal(t, api.ClientGone, api.CodeOf(err))
 	<-begun
 	p.idle() // by the honest receipt of a peer that "does not know" of its write
@@ -70,7 +70,7 @@ func TestStray_PeerAcknowledgesAndWritesOn_PageIsNotHandedOutBeforeItIsOut(t *te
 		note("stray ends")
 		grants.End(held, false, 0)
 	}()
-	p.check(testRequest(900, 2, 20))
+	p.check(testRequest(200, 2, 20))
 	mu.Lock()
 	defer mu.Unlock()
 	require.NotEmpty(t, order)
