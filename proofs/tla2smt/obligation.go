@@ -42,7 +42,7 @@ func (o *Obligation) Name() string { return o.Action + "." + o.Conjunct }
 func (o *Obligation) Script(without ...string) string {
 	var b strings.Builder
 	b.WriteString("(set-logic ALL)\n")
-	for _, d := range slices.Concat(o.Declarations, nil) {
+	for _, d := range o.Declarations {
 		b.WriteString(d + "\n")
 	}
 	for _, h := range o.Hypotheses {
@@ -120,10 +120,15 @@ func (l *Lower) named(name string) ([]Conjunct, error) {
 	return out, nil
 }
 
-// declarations are the sorts, strings, constants and variables.
-func (l *Lower) declarations() []string {
+// declarations are the sorts, strings, constants and variables. A small declaration gives each sort one member and makes the free
+// switches TRUE: a model of it is a model of the other, and easier to find.
+func (l *Lower) declarations(small bool) []string {
 	var out []string
 	for _, s := range l.Sorts {
+		if small {
+			out = append(out, fmt.Sprintf("(declare-datatypes ((%s 0)) (((%s!1))))", s, s))
+			continue
+		}
 		out = append(out, fmt.Sprintf("(declare-sort %s 0)", s))
 	}
 	if len(l.Spec.Strings) > 0 {
@@ -135,7 +140,7 @@ func (l *Lower) declarations() []string {
 	}
 	for _, s := range l.Switches {
 		switch {
-		case slices.Contains(l.opt.Free, s):
+		case !small && slices.Contains(l.opt.Free, s):
 			out = append(out, fmt.Sprintf("(declare-const %s Bool)", s))
 		default:
 			out = append(out, fmt.Sprintf("(define-fun %s () Bool %t)", s, !slices.Contains(l.opt.Off, s)))
@@ -216,7 +221,7 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	for _, c := range conjuncts {
 		hyps = append(hyps, Formula{c.Name, l.expr(c.Tree, scope{})})
 	}
-	decl := l.declarations()
+	decl, small := l.declarations(false), l.declarations(true)
 	out, err := l.initial(conjuncts, decl, assumed)
 	if err != nil {
 		return nil, err
@@ -241,7 +246,7 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 			o.Conjunct, o.Class, o.Goal = s.Name, Step, l.expr(s.Tree, scope{})
 			out = append(out, o)
 		}
-		base.Conjunct, base.Class = "happens", Vacuity
+		base.Conjunct, base.Class, base.Declarations = "happens", Vacuity, small
 		out = append(out, base)
 	}
 	return out, l.err
