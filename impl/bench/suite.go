@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options, log io.Writer, exe string, args ...stri
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := &bench{o: o, dir: dir, cc: compiler(), log: log, out: &Report{Version: o.Version, Host: hostNow(), Started: time.Now().UTC(), Options: o}}
+	b := &bench{o: o, dir: dir, cc: compiler(), log: &serial{w: log}, out: &Report{Version: o.Version, Host: hostNow(), Started: time.Now().UTC(), Options: o}}
 	b.out.Host.C = compilerVersion(ctx, b.cc)
 	if b.cc == "" {
 		b.out.Notes = append(b.out.Notes, "no C compiler: there are no C references in this run")

@@ -14,14 +14,18 @@ import (
 	"kvfence/spec"
 )
 
-// damage runs f between two decode steps: there is one worker for steps, and it runs f.
+// damage runs f between two decode steps, while nothing else touches the pool: the one worker for steps waits for the loop, which
+// runs f.
 func (p *pair) damage(f func(mem []byte, tags []byte)) {
 	done := make(chan struct{})
 	d := p.decode.decode
 	d.step.put(func() {
-		pool := d.ranks[0].mem[spec.KV]
-		f(pool.Bytes, pool.Tags)
-		close(done)
+		d.box.put(func() {
+			pool := d.ranks[0].mem[spec.KV]
+			f(pool.Bytes, pool.Tags)
+			close(done)
+		})
+		<-done
 	})
 	<-done
 }

@@ -210,7 +210,10 @@ func TestAnnounce_TLSAndKeys_AreInTheCommands(t *testing.T) {
 	plain := say(func(*config.Config) {})
 	require.Contains(t, plain, "try: curl http://10.0.0.1:8443/v1/completions -H 'Content-Type")
 	require.True(t, strings.HasSuffix(plain, "status: kvfence status --operator 10.0.0.1:9090\n"), plain)
-	tls := say(func(c *config.Config) { c.TLS = config.TLS{Cert: "n.pem", Key: "n.key", CA: "ca.pem"}; c.Gateway.KeysFile = "keys" })
+	tls := say(func(c *config.Config) {
+		c.TLS = config.TLS{Cert: "n.pem", Key: "n.key", CA: "ca.pem"}
+		c.Gateway.KeysFile = "keys"
+	})
 	require.Contains(t, tls, `try: curl --cacert ca.pem -H "Authorization: Bearer $KEY" https://10.0.0.1:8443/v1/completions`)
 	require.Contains(t, tls, "status: kvfence status --operator 10.0.0.1:9090 --tls-cert n.pem --tls-key n.key --tls-ca ca.pem\n")
 	require.Contains(t, say(func(c *config.Config) { c.Operator.Plain = true }), "--operator 10.0.0.1:9090 --operator-plain\n")

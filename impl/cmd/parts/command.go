@@ -11,9 +11,22 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
+
+// serial is a writer for several writers at once: a command's two outputs and the runner's own words.
+type serial struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *serial) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(b)
+}
 
 // env is what a part works with: it runs commands in the root, streams to out and books into result.
 type env struct {

@@ -115,7 +115,7 @@ func runPart(ctx context.Context, o options, p part, out io.Writer) result {
 	begin := time.Now()
 	limited, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("%s did not end within %v", p.name, p.limit))
 	defer cancel()
-	p.run(&env{ctx: limited, root: o.root, out: out, ci: o.ci, result: &r})
+	p.run(&env{ctx: limited, root: o.root, out: &serial{w: out}, ci: o.ci, result: &r})
 	r.seconds = time.Since(begin).Seconds()
 	if err := context.Cause(limited); err != nil {
 		r.fail(p.name, err.Error(), out)

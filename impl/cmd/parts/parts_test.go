@@ -15,7 +15,7 @@ import (
 func testEnv(t *testing.T) (*env, *bytes.Buffer, *result) {
 	var out bytes.Buffer
 	r := &result{part: "p"}
-	return &env{ctx: t.Context(), root: t.TempDir(), out: &out, result: r}, &out, r
+	return &env{ctx: t.Context(), root: t.TempDir(), out: &serial{w: &out}, result: r}, &out, r
 }
 
 func TestParseOptions_SkipInCI_IsRefused(t *testing.T) {
