@@ -181,6 +181,15 @@ func flat(n *Node) []string {
 
 // Open lowers the action: guards, updates, and the names of the state after it, which Primed uses until the next Open.
 func (l *Lower) Open(a *Action) error {
+	env := map[string]string{}
+	for _, p := range a.Params {
+		env[p.Name] = p.Name
+	}
+	return l.OpenAt(a, env)
+}
+
+// OpenAt is Open with a term for each parameter.
+func (l *Lower) OpenAt(a *Action, env map[string]string) error {
 	op, err := l.Spec.Op(a.Name)
 	if err != nil {
 		return err
@@ -193,9 +202,8 @@ func (l *Lower) Open(a *Action) error {
 	if err != nil {
 		return fmt.Errorf("action %s: %w", a.Name, err)
 	}
-	sc := scope{env: map[string]string{}}
+	sc := scope{env: env}
 	for _, p := range a.Params {
-		sc.env[p.Name] = p.Name
 		l.sets[p.Name] = underlying(p.Set)
 	}
 	a.Guards, a.Updates, l.post = nil, nil, map[string]string{}

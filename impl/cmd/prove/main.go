@@ -30,6 +30,7 @@ type options struct {
 	guards   bool
 	needed   bool
 	list     bool
+	edges    bool
 	vacuity  bool
 }
 
@@ -55,6 +56,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.cache, "cache", "", "remember proved questions in this folder")
 	fs.BoolVar(&o.guards, "guards", false, "drop each guard in turn; z3 must find an action that then breaks a conjunct")
 	fs.BoolVar(&o.needed, "needed", false, "drop each conjunct in turn, to see which ones others need")
+	fs.BoolVar(&o.edges, "edges", false, "compare the translation with TLC's edges, ask for no proof")
 	fs.BoolVar(&o.list, "list", false, "list the obligations, ask nobody")
 	fs.BoolVar(&o.vacuity, "vacuity", true, "also check that every action can happen within the invariant (z3)")
 	if err := fs.Parse(args); err != nil {

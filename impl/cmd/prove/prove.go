@@ -71,6 +71,9 @@ func prove(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if o.edges {
+		return compareEdges(ctx, set, jar)
+	}
 	spec, err := set.read(ctx, jar)
 	if err != nil {
 		return err

@@ -27,6 +27,7 @@ type settings struct {
 	Open       map[string]string   `json:"open"`       // those of them that are not proved, and why
 	Never      []string            `json:"never"`      // actions that cannot happen: those of the switches that are off
 	Guards     map[string][]string `json:"guards"`     // switch -> the actions that may break something without it; none: no claim
+	Edges      comparison          `json:"edges"`
 
 	dir string
 }
