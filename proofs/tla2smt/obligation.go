@@ -120,13 +120,21 @@ func (l *Lower) named(name string) ([]Conjunct, error) {
 	return out, nil
 }
 
-// declarations are the sorts, strings, constants and variables. A small declaration gives each sort one member and makes the free
-// switches TRUE: a model of it is a model of the other, and easier to find.
-func (l *Lower) declarations(small bool) []string {
+// Small declares what Obligations do, but gives each sort that many members and makes the free switches TRUE: a model of it is a
+// model of the other, and easier to find.
+func (l *Lower) Small(members int) []string { return l.declarations(members) }
+
+// declarations are the sorts, strings, constants and variables, for any number of members of a sort where members is 0.
+func (l *Lower) declarations(members int) []string {
+	small := members > 0
 	var out []string
 	for _, s := range l.Sorts {
 		if small {
-			out = append(out, fmt.Sprintf("(declare-datatypes ((%s 0)) (((%s!1))))", s, s))
+			var names []string
+			for i := range members {
+				names = append(names, fmt.Sprintf("(%s!%d)", s, i+1))
+			}
+			out = append(out, fmt.Sprintf("(declare-datatypes ((%s 0)) ((%s)))", s, strings.Join(names, " ")))
 			continue
 		}
 		out = append(out, fmt.Sprintf("(declare-sort %s 0)", s))
@@ -221,7 +229,7 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	for _, c := range conjuncts {
 		hyps = append(hyps, Formula{c.Name, l.expr(c.Tree, scope{})})
 	}
-	decl, small := l.declarations(false), l.declarations(true)
+	decl, small := l.declarations(0), l.declarations(1)
 	out, err := l.initial(conjuncts, decl, assumed)
 	if err != nil {
 		return nil, err

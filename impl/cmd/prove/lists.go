@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,8 @@ func (s *settings) check(obligations []tla2smt.Obligation) error {
 	return nil
 }
 
-// guards drops each guard in turn and asks z3 for an action that then breaks a conjunct.
+// guards drops each guard in turn and has z3 find a step of the listed action, from a state within the invariant, that breaks the
+// listed conjunct. The obligation may be an expression that several match; the first that z3 refutes counts.
 func guards(ctx context.Context, o options, set *settings, spec *tla2smt.Spec) error {
 	z3, err := solve.Find("z3")
 	if err != nil {
@@ -43,52 +45,60 @@ func guards(ctx context.Context, o options, set *settings, spec *tla2smt.Spec) e
 	refuted := 0
 	names := slices.Sorted(maps.Keys(set.Guards))
 	for _, g := range names {
-		opt := set.options()
-		opt.Off = append(slices.Clone(opt.Off), g)
-		l, err := tla2smt.NewLower(spec, opt)
+		if !o.only.MatchString(g) {
+			continue
+		}
+		found, err := refute(ctx, o, set, spec, z3, g)
 		if err != nil {
 			return err
 		}
-		obligations, err := l.Obligations()
-		if err != nil {
-			return err
+		if found == "" {
+			fmt.Printf("  %-16s NOT REFUTED at %s\n", g, set.Guards[g])
+			continue
 		}
-		var qs []question
-		for i := range obligations {
-			ob := &obligations[i]
-			if !ob.Frame && slices.Contains(set.Guards[g], ob.Action) && (ob.Class == tla2smt.Kept || ob.Class == tla2smt.Step) && o.only.MatchString(ob.Name()) {
-				qs = append(qs, question{obligation: ob, solver: z3, script: ob.Script(), wanted: solve.Sat})
-			}
-		}
-		var broken, unknown []string
-		if err := answer(ctx, o, solve.Cache{}, qs, func(q *question) {
-			switch q.result.Answer {
-			case solve.Sat:
-				broken = append(broken, q.obligation.Name())
-			case solve.Unknown:
-				unknown = append(unknown, q.obligation.Name())
-			}
-		}); err != nil {
-			return err
-		}
-		slices.Sort(broken)
-		slices.Sort(unknown)
-		word := "NOT REFUTED"
-		if len(broken) > 0 {
-			word = "refuted"
-			refuted++
-		}
-		fmt.Printf("%-16s %s: %s", g, word, strings.Join(broken, " "))
-		if len(unknown) > 0 {
-			fmt.Printf(" (no answer: %s)", strings.Join(unknown, " "))
-		}
-		fmt.Println()
+		refuted++
+		fmt.Printf("  %-16s refuted at %s\n", g, found)
 	}
 	fmt.Printf("%s: guards refuted %d of %d by z3 %s, %.0f s\n", set.Spec, refuted, len(names), z3.Version, time.Since(began).Seconds())
 	if refuted != len(names) {
-		return fmt.Errorf("%w: %d guards can go", errFailed, len(names)-refuted)
+		return fmt.Errorf("%w: %d guards not refuted", errFailed, len(names)-refuted)
 	}
 	return nil
+}
+
+// refute is the name of the first obligation that is false without the guard, or "".
+func refute(ctx context.Context, o options, set *settings, spec *tla2smt.Spec, z3 solve.Solver, guard string) (string, error) {
+	at, err := regexp.Compile("^(" + set.Guards[guard] + ")$")
+	if err != nil {
+		return "", err
+	}
+	opt := set.options()
+	opt.Off = append(slices.Clone(opt.Off), guard)
+	opt.Free = slices.DeleteFunc(slices.Clone(opt.Free), func(f string) bool { return f == guard })
+	l, err := tla2smt.NewLower(spec, opt)
+	if err != nil {
+		return "", err
+	}
+	obligations, err := l.Obligations()
+	if err != nil {
+		return "", err
+	}
+	for i := range obligations {
+		ob := &obligations[i]
+		if ob.Frame || ob.Class != tla2smt.Kept && ob.Class != tla2smt.Step || !at.MatchString(ob.Name()) {
+			continue
+		}
+		small := *ob
+		small.Declarations = l.Small(2)
+		r, err := z3.Ask(ctx, small.Script(), o.limit)
+		if err != nil {
+			return "", err
+		}
+		if r.Answer == solve.Sat {
+			return ob.Name(), nil
+		}
+	}
+	return "", nil
 }
 
 // needed drops each conjunct of the invariant in turn, to see which obligations of others need it.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"kvfence/proofs/sany"
 	"kvfence/proofs/solve"
 	"kvfence/proofs/tla2smt"
 )
@@ -67,7 +68,7 @@ func prove(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	jar, err := findJar(o.jar)
+	jar, err := sany.FindJar(o.jar)
 	if err != nil {
 		return err
 	}

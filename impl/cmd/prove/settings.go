@@ -7,27 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
+	"kvfence/proofs/sany"
 	"kvfence/proofs/tla2smt"
 )
 
 // settings is a file beside the proofs: which specification, and what of it.
 type settings struct {
-	Spec       string              `json:"spec"` // path of the root module, from this file
-	Types      string              `json:"types"`
-	Init       string              `json:"init"`
-	Next       string              `json:"next"`
-	Invariant  string              `json:"invariant"`
-	Steps      []string            `json:"steps"`
-	Free       []string            `json:"free"`       // switches that may be either
-	Off        []string            `json:"off"`        // switches that are FALSE
-	Properties []string            `json:"properties"` // what the specification promises of states and steps
-	Open       map[string]string   `json:"open"`       // those of them that are not proved, and why
-	Never      []string            `json:"never"`      // actions that cannot happen: those of the switches that are off
-	Guards     map[string][]string `json:"guards"`     // switch -> the actions that may break something without it; none: no claim
-	Edges      comparison          `json:"edges"`
+	Spec       string            `json:"spec"` // path of the root module, from this file
+	Types      string            `json:"types"`
+	Init       string            `json:"init"`
+	Next       string            `json:"next"`
+	Invariant  string            `json:"invariant"`
+	Steps      []string          `json:"steps"`
+	Free       []string          `json:"free"`       // switches that may be either
+	Off        []string          `json:"off"`        // switches that are FALSE
+	Properties []string          `json:"properties"` // what the specification promises of states and steps
+	Open       map[string]string `json:"open"`       // those of them that are not proved, and why
+	Never      []string          `json:"never"`      // actions that cannot happen: those of the switches that are off
+	Guards     map[string]string `json:"guards"`     // switch -> an obligation, Action.Conjunct, that is false without it
+	Edges      comparison        `json:"edges"`
 
 	dir string
 }
@@ -52,23 +52,7 @@ func (s *settings) options() tla2smt.Options {
 	return tla2smt.Options{Types: s.Types, Init: s.Init, Next: s.Next, Invariant: s.Invariant, Steps: s.Steps, Off: s.Off, Free: s.Free}
 }
 
-// read exports the specification with SANY and reads the export. Modules it extends are looked for in its own folder and in
-// TLA/ beside the settings' parent.
+// read exports the specification with SANY.
 func (s *settings) read(ctx context.Context, jar string) (*tla2smt.Spec, error) {
-	file := filepath.Join(s.dir, s.Spec)
-	c := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-cp", jar, "tla2sany.xml.XMLExporter", "-o", filepath.Base(file))
-	c.Dir = filepath.Dir(file)
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	if err := c.Run(); err != nil {
-		return nil, fmt.Errorf("SANY on %s: %w\n%s%s", file, err, tail(out.String()), errs.String())
-	}
-	return tla2smt.Read(&out)
-}
-
-func tail(s string) string {
-	if len(s) > 2000 {
-		return s[len(s)-2000:]
-	}
-	return s
+	return sany.Read(ctx, jar, filepath.Join(s.dir, s.Spec))
 }
