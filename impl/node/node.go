@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -131,7 +132,7 @@ func (n *Node) makeGateway() (err error) {
 	} else {
 		cc := api.ClientConfig{BaseURL: c.Gateway.Upstream}
 		if n.creds != nil {
-			cc.TLS = n.creds.longClient(c.Gateway.UpstreamAs)
+			cc.EachTLS = func() *tls.Config { return n.creds.client(c.Gateway.UpstreamAs) }
 		}
 		if n.client, err = api.NewClient(cc); err != nil {
 			return fmt.Errorf("%w: gateway.upstream: %w", config.ErrConfig, err)

@@ -120,17 +120,6 @@ func (c *credentials) client(name string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: roots, ServerName: name}
 }
 
-// longClient is a client configuration for many connections: it shows the certificate that is in force at each.
-func (c *credentials) longClient(name string) *tls.Config {
-	cfg := c.client(name)
-	cfg.Certificates = nil
-	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		cert, _ := c.current()
-		return &cert, nil
-	}
-	return cfg
-}
-
 // anyName checks that a certificate is valid for one of several names.
 func anyName(leaf *x509.Certificate, names []string) error {
 	for _, n := range names {

@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -379,6 +382,29 @@ func TestHandler_MutualTLS_LetsOnlyAuthorisedIn(t *testing.T) {
 	require.NoError(t, err)
 	_, err = plain.Info(t.Context())
 	require.Equal(t, PeerLost, CodeOf(err), "an unknown certificate authority is no node")
+}
+
+func TestClient_AuthorityChanges_NewConnectionsTakeTheNewOne(t *testing.T) {
+	h, err := NewHandler(HandlerConfig{Service: service{info: Info{Model: "m"}}, MaxPromptTokens: 9})
+	require.NoError(t, err)
+	srv := httptest.NewTLSServer(h)
+	defer srv.Close()
+	var good atomic.Bool
+	right, wrong := srv.Client().Transport.(*http.Transport).TLSClientConfig, &tls.Config{RootCAs: x509.NewCertPool()}
+	c, err := NewClient(ClientConfig{BaseURL: srv.URL, EachTLS: func() *tls.Config {
+		if good.Load() {
+			return right
+		}
+		return wrong
+	}})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Info(t.Context())
+	require.Equal(t, PeerLost, CodeOf(err), "not this authority's")
+	good.Store(true)
+	info, err := c.Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "m", info.Model)
 }
 
 func TestLocal_BehavesLikeTheSocket(t *testing.T) {

@@ -31,6 +31,9 @@ const (
 type ClientConfig struct {
 	BaseURL        string        // http://host:port or https://host:port
 	TLS            *tls.Config   // for https; client certificate and roots for mutual TLS
+	// EachTLS gives the configuration of each new connection, so that certificates and roots may change meanwhile; it goes before
+	// TLS. An empty ServerName means the host of BaseURL. Called from many goroutines.
+	EachTLS func() *tls.Config
 	AllowPlain     bool          // plain HTTP beyond loopback
 	ConnectTimeout time.Duration // TCP and TLS; 0: 5 s
 	MaxIdle        int           // kept connections; 0: 64
@@ -73,8 +76,33 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		MaxIdleConnsPerHost: idle, MaxIdleConns: idle, IdleConnTimeout: time.Minute,
 		DisableCompression: true, Protocols: protocols, MaxResponseHeaderBytes: 16 << 10,
 	}
+	if cfg.EachTLS != nil {
+		t.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			return dialTLS(ctx, dialer, network, addr, cfg.EachTLS(), connect)
+		}
+	}
 	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{base: strings.TrimRight(u.String(), "/"), transport: t, http: &http.Client{Transport: t, CheckRedirect: noRedirect}}, nil
+}
+
+// dialTLS opens one connection and shakes hands within the bound.
+func dialTLS(ctx context.Context, d *net.Dialer, network, addr string, cfg *tls.Config, bound time.Duration) (net.Conn, error) {
+	raw, err := d.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if cfg = cfg.Clone(); cfg.ServerName == "" {
+		if cfg.ServerName, _, err = net.SplitHostPort(addr); err != nil {
+			return nil, errors.Join(err, raw.Close())
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	c := tls.Client(raw, cfg)
+	if err := c.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, raw.Close())
+	}
+	return c, nil
 }
 
 func loopback(host string) bool {
