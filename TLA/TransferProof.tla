@@ -124,5 +124,17 @@ Strengthening ==
   /\ SentLanded /\ CompleteLanded /\ GotLanded /\ GotEnded /\ ReadyGot
   /\ KernelReady /\ KernelFills /\ PublishedOf /\ PublishedGot /\ SharedLive /\ TailReady
 
+(* Where z3 looks for a state, not for a proof, these tell it where to look   *)
+(* first: that an action can happen, and that a dropped guard breaks something*)
+(* are said of fewer states then, so of all.                                  *)
+Numbers(e) ==
+  /\ dinc = 0 /\ nextL = 3
+  /\ \A l \in Lease : dof[l] = 0
+  /\ \A l \in Lease : \A k \in Rank : gep[l, k] = 0 /\ ginc[l, k] = 0
+  /\ \A k \in Rank : ep[k] = e /\ pinc[k] = 0 /\ linc[k] = 0 /\ pmark[k] = 0
+Early == Numbers(0)
+Late  == Numbers(1)                           \* after one fence
+Idle  == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
+
 IndInv == Promises /\ Strengthening
 =============================================================================

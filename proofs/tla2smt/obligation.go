@@ -32,7 +32,8 @@ type Obligation struct {
 	Parameters   []string
 	Guards       []string
 	Definitions  []string
-	Goal         string // "" for Vacuity
+	Extra        []string // formulas assumed beside: where to look for a model first
+	Goal         string   // "" for Vacuity
 }
 
 // Name is Action.Conjunct.
@@ -61,11 +62,23 @@ func (o *Obligation) Script(without ...string) string {
 	for _, d := range o.Definitions {
 		b.WriteString(d + "\n")
 	}
+	for _, e := range o.Extra {
+		fmt.Fprintf(&b, "(assert %s) ; where to look\n", e)
+	}
 	if o.Goal != "" {
 		fmt.Fprintf(&b, "(assert (not %s)) ; goal\n", o.Goal)
 	}
 	b.WriteString("(check-sat)\n")
 	return b.String()
+}
+
+// Formula is an operator without parameters as a formula about the state before a step.
+func (l *Lower) Formula(name string) (string, error) {
+	tree, err := l.Spec.Expanded(name)
+	if err != nil {
+		return "", err
+	}
+	return l.expr(tree, scope{}), l.err
 }
 
 // Conjunct is a named conjunct of the invariant, expanded.
@@ -120,7 +133,7 @@ func (l *Lower) named(name string) ([]Conjunct, error) {
 	return out, nil
 }
 
-// Small declares what Obligations do, but gives each sort that many members and makes the free switches TRUE: a model of it is a
+// Small declares what Obligations do, but (unless members is 0) gives each sort that many members and makes the free switches TRUE: a model of it is a
 // model of the other, and easier to find.
 func (l *Lower) Small(members int) []string { return l.declarations(members) }
 

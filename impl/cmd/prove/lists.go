@@ -43,11 +43,8 @@ func guards(ctx context.Context, o options, set *settings, spec *tla2smt.Spec) e
 	}
 	began := time.Now()
 	refuted := 0
-	names := slices.Sorted(maps.Keys(set.Guards))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(set.Guards)), func(g string) bool { return !o.only.MatchString(g) })
 	for _, g := range names {
-		if !o.only.MatchString(g) {
-			continue
-		}
 		found, err := refute(ctx, o, set, spec, z3, g)
 		if err != nil {
 			return err
@@ -88,17 +85,39 @@ func refute(ctx context.Context, o options, set *settings, spec *tla2smt.Spec, z
 		if ob.Frame || ob.Class != tla2smt.Kept && ob.Class != tla2smt.Step || !at.MatchString(ob.Name()) {
 			continue
 		}
-		small := *ob
-		small.Declarations = l.Small(2)
-		r, err := z3.Ask(ctx, small.Script(), o.limit)
+		scripts, err := set.scripts(l, *ob, 2)
 		if err != nil {
 			return "", err
 		}
-		if r.Answer == solve.Sat {
-			return ob.Name(), nil
+		for _, s := range scripts {
+			r, err := z3.Ask(ctx, s, o.limit)
+			if err != nil {
+				return "", err
+			}
+			if r.Answer == solve.Sat {
+				return ob.Name(), nil
+			}
 		}
 	}
 	return "", nil
+}
+
+// scripts are an obligation as questions for a model, the narrowest first.
+func (s *settings) scripts(l *tla2smt.Lower, o tla2smt.Obligation, members int) ([]string, error) {
+	o.Declarations = l.Small(members)
+	var out []string
+	for _, list := range append(slices.Clone(s.Witnesses), nil) {
+		o.Extra = nil
+		for _, w := range list {
+			f, err := l.Formula(w)
+			if err != nil {
+				return nil, err
+			}
+			o.Extra = append(o.Extra, f)
+		}
+		out = append(out, o.Script())
+	}
+	return out, nil
 }
 
 // needed drops each conjunct of the invariant in turn, to see which obligations of others need it.

@@ -25,6 +25,7 @@ type settings struct {
 	Off        []string          `json:"off"`        // switches that are FALSE
 	Properties []string          `json:"properties"` // what the specification promises of states and steps
 	Open       map[string]string `json:"open"`       // those of them that are not proved, and why
+	Witnesses  [][]string        `json:"witnesses"`  // lists of operators that narrow the states where z3 looks for one, tried in order; the last try is without
 	Never      []string          `json:"never"`      // actions that cannot happen: those of the switches that are off
 	Guards     map[string]string `json:"guards"`     // switch -> an obligation, Action.Conjunct, that is false without it
 	Edges      comparison        `json:"edges"`
