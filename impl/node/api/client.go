@@ -29,11 +29,11 @@ const (
 
 // ClientConfig configures [NewClient].
 type ClientConfig struct {
-	BaseURL        string        // http://host:port or https://host:port
-	TLS            *tls.Config   // for https; client certificate and roots for mutual TLS
+	BaseURL string      // http://host:port or https://host:port
+	TLS     *tls.Config // for https; client certificate and roots for mutual TLS
 	// EachTLS gives the configuration of each new connection, so that certificates and roots may change meanwhile; it goes before
 	// TLS. An empty ServerName means the host of BaseURL. Called from many goroutines.
-	EachTLS func() *tls.Config
+	EachTLS        func() *tls.Config
 	AllowPlain     bool          // plain HTTP beyond loopback
 	ConnectTimeout time.Duration // TCP and TLS; 0: 5 s
 	MaxIdle        int           // kept connections; 0: 64
