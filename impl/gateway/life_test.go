@@ -203,7 +203,7 @@ func TestCapacity_Over_Is429WithRetryAfter(t *testing.T) {
 		opened <- struct{}{}
 		return play(ctx, append([]any{hold}, says(req, "x")...)...), nil
 	}
-	_, srv := start(t, Config{MaxActive: 2, MaxWaiting: 2, SharePercent: 50, RetryAfter: 3 * time.Second,
+	g, srv := start(t, Config{MaxActive: 2, MaxWaiting: 2, SharePercent: 50, RetryAfter: 3 * time.Second,
 		KeysFile: keysFile(t, "ann:"+HashKey("a"), "bob:"+HashKey("b"))}, node)
 	answers := make(chan int, 8)
 	send := func(key string) {
@@ -212,11 +212,9 @@ func TestCapacity_Over_Is429WithRetryAfter(t *testing.T) {
 	send("a")
 	<-opened
 	send("a") // waits: one active and one waiting are ann's share
-	r := reply{}
-	require.Eventually(t, func() bool {
-		r = post(t, srv, "/v1/completions", `{"prompt":"x","n":2}`, bearer("a"))
-		return r.status == 429
-	}, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return g.Status(t.Context()).WaitingChoice == 1 }, 30*time.Second, time.Millisecond)
+	r := post(t, srv, "/v1/completions", `{"prompt":"x","n":2}`, bearer("a"))
+	require.Equal(t, 429, r.status)
 	require.Equal(t, "over_capacity", *r.fault(t).Code)
 	require.Equal(t, "3", r.header.Get("Retry-After"))
 	send("b") // bob has his own
