@@ -16,7 +16,7 @@ SOURCES := $(shell find spec impl -type f -not -name '*_test.go' -not -path '*/t
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long spec bench soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long spec proofs bench soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -41,6 +41,11 @@ test-long: setup ## all checks with long property and fuzz runs: hours
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec
 
+proofs: setup ## the invariants for any size, by two solvers; guards refuted; the translation compared with TLC
+	$(GO) run ./impl/cmd/prove
+	$(GO) run ./impl/cmd/prove -guards -limit 20s
+	$(GO) run ./impl/cmd/prove -edges
+
 bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)
 	$(BIN) bench $(ARGS)
 
@@ -53,7 +58,7 @@ vet: build/modules.stamp ## go vet and the rules of the repository
 	$(GO) test -count=1 .
 
 fmt: ## format all Go files
-	gofmt -w spec impl rules_test.go
+	gofmt -w spec impl proofs rules_test.go
 
 docs: build/modules.stamp ## rewrite what is generated: tables of spec/wire.md, vectors of spec/testdata, docs/checked.md
 	$(GO) test -count=1 ./spec -run 'TestVectors|TestWireDoc' -update

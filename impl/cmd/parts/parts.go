@@ -22,7 +22,7 @@ func buildPart() part {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
 		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
-		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "fuzz", "rules_test.go")
+		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "proofs", "fuzz", "rules_test.go")
 		e.goTest("-count=1", ".")
 	}}
 }
@@ -47,6 +47,15 @@ func tlcPart(limit time.Duration, args ...string) part {
 	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/cmd/tlc"}, func(e *env) {
 		if e.needs("tlc", "java") {
 			e.counted("tlc", tlcClosing, "long configurations: make test-long runs them", "go", append([]string{"run", "./impl/cmd/tlc"}, args...)...)
+		}
+	}}
+}
+
+// proofsPart discharges the obligations; guards and edges are make proofs'.
+func proofsPart() part {
+	return part{"proofs", "the invariants for any size, by two solvers", 12 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
+		if e.needs("proofs", "java") && e.needs("proofs", "z3") && e.needs("proofs", "cvc5") {
+			e.command("proofs", nil, "go", "run", "./impl/cmd/prove")
 		}
 	}}
 }
@@ -89,5 +98,5 @@ func partsOf(set string) []part {
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
-	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute)}
+	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), proofsPart(), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute)}
 }

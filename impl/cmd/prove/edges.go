@@ -18,8 +18,7 @@ type comparison struct {
 	Root           string            `json:"root"`
 	Configurations []string          `json:"configurations"`
 	Bounds         map[string]string `json:"bounds"`
-	Sample         int               `json:"sample"`  // states of each, beside two for each action; 0: all
-	Without        []string          `json:"without"` // actions that need no edge
+	Sample         int               `json:"sample"` // states of each, beside two for each action; 0: all
 }
 
 // compareEdges compares the translation with TLC's edges; every action must have an edge in one of the configurations.
@@ -34,7 +33,7 @@ func compareEdges(ctx context.Context, set *settings, jar string) error {
 	var actions []tla2smt.Action
 	for _, name := range set.Edges.Configurations {
 		s := edges.Setting{Folder: filepath.Join(set.dir, set.Edges.Folder), Root: set.Edges.Root,
-			Config: filepath.Join(set.dir, set.Edges.Folder, name+".cfg"), Bounds: set.Edges.Bounds}
+			Config: filepath.Join(set.dir, "cfg", name+".cfg"), Bounds: set.Edges.Bounds}
 		text, f, bounds, err := s.Load()
 		if err != nil {
 			return err
@@ -67,7 +66,7 @@ func compareEdges(ctx context.Context, set *settings, jar string) error {
 	}
 	var missing []string
 	for _, a := range actions {
-		if seen[a.Name] == 0 && !slices.Contains(set.Edges.Without, a.Name) {
+		if seen[a.Name] == 0 {
 			missing = append(missing, a.Name)
 		}
 	}
