@@ -30,6 +30,13 @@ func tools(t *testing.T, commands ...string) string {
 	return jar
 }
 
+func long(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("many runs of java and z3: not with -short")
+	}
+}
+
 func options() tla2smt.Options {
 	return tla2smt.Options{Types: "TypeOK", Init: "Init", Next: "Next", Invariant: "IndInv"}
 }
@@ -64,6 +71,7 @@ func TestObligations_Core_AreOnePerActionAndConjunct(t *testing.T) {
 // answers asks z3 about the obligations of the actions named, and counts.
 func answers(t *testing.T, opt tla2smt.Options, spec *tla2smt.Spec, actions ...string) map[solve.Answer]int {
 	t.Helper()
+	long(t)
 	z3, err := solve.Find("z3")
 	if err != nil {
 		t.Skip(err)
@@ -102,9 +110,7 @@ func TestProof_Core_TranslatorBug_IsNotProved(t *testing.T) {
 
 // The translation has TLC's edges; with a bug planted in it, it does not.
 func TestEdges_Core_AreTLCs_AndBugsDiffer(t *testing.T) {
-	if testing.Short() {
-		t.Skip("TLC explores: not with -short")
-	}
+	long(t)
 	jar := tools(t, "z3")
 	dir := filepath.Join("..", "testdata")
 	s := edges.Setting{Folder: dir, Root: "MCCore", Config: filepath.Join(dir, "cfg", "MCCore.cfg"),
@@ -139,6 +145,7 @@ func TestEdges_Core_AreTLCs_AndBugsDiffer(t *testing.T) {
 // module translates a small specification with the action's body given.
 func module(t *testing.T, body string) (*tla2smt.Lower, error) {
 	t.Helper()
+	long(t)
 	jar := tools(t)
 	file := filepath.Join(t.TempDir(), "Small.tla")
 	text := "---- MODULE Small ----\nEXTENDS Naturals\nCONSTANTS S, NoS\nVARIABLES a, b, c, f\n" +
