@@ -17,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"kvfence/proofs/sany"
 )
 
 func main() {
@@ -61,7 +63,7 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.jar, err = findJar(o.jar); err != nil {
+	if o.jar, err = sany.FindJar(o.jar); err != nil {
 		return err
 	}
 	return checkAll(o, m, out)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kvfence/proofs/sany"
 )
 
 // specs copies testdata to a folder that a test may change, with its .cfg files, and returns it with the jar's path.
@@ -17,7 +19,7 @@ func specs(t *testing.T) (dir, jar string) {
 	if _, err := exec.LookPath("java"); err != nil {
 		t.Skip("no java on this machine")
 	}
-	jar, err := findJar("")
+	jar, err := sany.FindJar("")
 	if err != nil {
 		t.Skip(err)
 	}
@@ -124,7 +126,7 @@ func TestLoadManifest_Mistakes_AreRefused(t *testing.T) {
 }
 
 func TestFindJar_NotThere_SaysHowToFetch(t *testing.T) {
-	_, err := findJar(filepath.Join(t.TempDir(), "none.jar"))
-	require.ErrorIs(t, err, errNoJar)
+	_, err := sany.FindJar(filepath.Join(t.TempDir(), "none.jar"))
+	require.ErrorIs(t, err, sany.ErrNoJar)
 	require.ErrorContains(t, err, "mvn dependency:get")
 }
