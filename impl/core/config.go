@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"kvfence/spec"
 )
@@ -88,4 +89,29 @@ func orInt(n *int, v int) {
 	if *n == 0 {
 		*n = v
 	}
+}
+
+// validateRank checks a rank's own identity: its role, its place, and that the side's list names it there.
+func validateRank(id spec.Identity, role string) error {
+	switch {
+	case id.Role != role:
+		return fmt.Errorf("%w: role %q, need %q", ErrConfig, id.Role, role)
+	case id.Incarnation.IsZero():
+		return fmt.Errorf("%w: no incarnation", ErrConfig)
+	case id.Size == 0 || int(id.Size) > spec.MaxRanks || id.Rank >= spec.Rank(id.Size):
+		return fmt.Errorf("%w: rank %d of %d", ErrConfig, id.Rank, id.Size)
+	case len(id.Side) != int(id.Size) || id.Side[id.Rank] != id.Incarnation:
+		return fmt.Errorf("%w: the side's list does not name this rank's incarnation at its place", ErrConfig)
+	}
+	return nil
+}
+
+// validateOffer checks that every required capability is offered.
+func validateOffer(offered []string) error {
+	for _, need := range requiredCapabilities() {
+		if !slices.Contains(offered, need) {
+			return fmt.Errorf("%w: capability %q is required and not offered", ErrConfig, need)
+		}
+	}
+	return nil
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	"kvfence/spec"
 )
@@ -59,22 +58,14 @@ func (c DecodeRankConfig) WithDefaults() DecodeRankConfig {
 // Validate reports the first thing that makes c unusable, wrapped in ErrConfig. It changes nothing.
 func (c DecodeRankConfig) Validate() error {
 	id := c.Identity
-	switch {
-	case id.Role != spec.RoleDecode:
-		return fmt.Errorf("%w: role %q, need %q", ErrConfig, id.Role, spec.RoleDecode)
-	case id.Incarnation.IsZero():
-		return fmt.Errorf("%w: no incarnation", ErrConfig)
-	case id.Size == 0 || int(id.Size) > spec.MaxRanks || id.Rank >= spec.Rank(id.Size):
-		return fmt.Errorf("%w: rank %d of %d", ErrConfig, id.Rank, id.Size)
-	case len(id.Side) != int(id.Size) || id.Side[id.Rank] != id.Incarnation:
-		return fmt.Errorf("%w: the side's list does not name this rank's incarnation at its place", ErrConfig)
-	case c.Window == 0:
+	if err := validateRank(id, spec.RoleDecode); err != nil {
+		return err
+	}
+	if c.Window == 0 {
 		return fmt.Errorf("%w: window is 0", ErrConfig)
 	}
-	for _, need := range requiredCapabilities() {
-		if !slices.Contains(c.Capabilities, need) {
-			return fmt.Errorf("%w: capability %q is required and not offered", ErrConfig, need)
-		}
+	if err := validateOffer(c.Capabilities); err != nil {
+		return err
 	}
 	if err := validatePools("decode", int(id.Rank), c.Layouts); err != nil {
 		return err

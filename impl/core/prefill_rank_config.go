@@ -2,7 +2,6 @@ package core
 
 import (
 	"fmt"
-	"slices"
 
 	"kvfence/spec"
 )
@@ -60,24 +59,17 @@ func (c PrefillRankConfig) WithDefaults() PrefillRankConfig {
 // Validate reports the first thing that makes c unusable, wrapped in ErrConfig. It changes nothing.
 func (c PrefillRankConfig) Validate() error {
 	id := c.Identity
+	if err := validateRank(id, spec.RolePrefill); err != nil {
+		return err
+	}
 	switch {
-	case id.Role != spec.RolePrefill:
-		return fmt.Errorf("%w: role %q, need %q", ErrConfig, id.Role, spec.RolePrefill)
-	case id.Incarnation.IsZero():
-		return fmt.Errorf("%w: no incarnation", ErrConfig)
-	case id.Size == 0 || int(id.Size) > spec.MaxRanks || id.Rank >= spec.Rank(id.Size):
-		return fmt.Errorf("%w: rank %d of %d", ErrConfig, id.Rank, id.Size)
-	case len(id.Side) != int(id.Size) || id.Side[id.Rank] != id.Incarnation:
-		return fmt.Errorf("%w: the side's list does not name this rank's incarnation at its place", ErrConfig)
 	case len(c.SideLayouts) != int(id.Size):
 		return fmt.Errorf("%w: layouts of %d ranks, the side has %d", ErrConfig, len(c.SideLayouts), id.Size)
 	case c.Window == 0:
 		return fmt.Errorf("%w: window is 0", ErrConfig)
 	}
-	for _, need := range requiredCapabilities() {
-		if !slices.Contains(c.Capabilities, need) {
-			return fmt.Errorf("%w: capability %q is required and not offered", ErrConfig, need)
-		}
+	if err := validateOffer(c.Capabilities); err != nil {
+		return err
 	}
 	if err := validateSide(c.SideLayouts); err != nil {
 		return err
