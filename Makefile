@@ -12,7 +12,7 @@ ARGS    ?=
 SKIP    ?=
 SECONDS ?= 1800
 PARTS   := $(GO) run ./impl/cmd/parts -skip '$(SKIP)' -ci '$(CI)'
-SOURCES := $(shell find spec impl -type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
+SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

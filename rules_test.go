@@ -47,6 +47,9 @@ func allowedImports() map[string][]string {
 		"fuzz":          {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
+		// The specifications go into the binary with their runner, which shares the finder of the tools with the proofs.
+		"TLA":      {},
+		"impl/tlc": {"TLA", "proofs/sany", "impl/tlc"},
 	}
 }
 

@@ -44,7 +44,7 @@ func testPart() part {
 var tlcClosing = regexp.MustCompile(`(?m)^\d+ configurations, (\d+) as expected, (\d+) not, (\d+) long ones left out`)
 
 func tlcPart(limit time.Duration, args ...string) part {
-	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/cmd/tlc"}, func(e *env) {
+	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/tlc", "impl/cmd/tlc", "proofs/sany"}, func(e *env) {
 		if e.needs("tlc", "java") {
 			e.counted("tlc", tlcClosing, "long configurations: make test-long runs them", "go", append([]string{"run", "./impl/cmd/tlc"}, args...)...)
 		}

@@ -6,6 +6,8 @@ VARIABLE n
 Init  == n = 0
 Up    == n < Top /\ n' = n + 1
 Spec  == Init /\ [][Up]_n
+Fair  == Spec /\ WF_n(Up)
+Ends  == <>(n = Top + 1)
 Below == n < 3
 Small == n <= Top
 Rises == [][n' < 3]_n
