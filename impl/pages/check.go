@@ -1,6 +1,9 @@
 package pages
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Check walks the whole ledger and reports the first fault: a page twice or nowhere, a wrong count, a free page with a hold (I2,
 // I17). O(pool): for tests and for the moment after an invariant broke.
@@ -16,10 +19,12 @@ func (l *Ledger) Check() error {
 				return 0, fmt.Errorf("%w: I17: page %d is in two places, the second is %s", ErrBroken, p, who)
 			case r.owner != slot || r.prev != prev:
 				return 0, fmt.Errorf("%w: I17: page %d is in the list of %s but does not know it", ErrBroken, p, who)
-			case slot == none && (r.groups > 0 || r.bad):
+			case slot == none && (r.groups > 0 || r.shares > 0 || r.bad):
 				return 0, fmt.Errorf("%w: I2: page %d is free and has a hold", ErrBroken, p)
-			case slot != none && len(l.owners[slot].holds) == 0 && r.groups == 0 && !r.bad:
+			case slot != none && len(l.owners[slot].holds) == 0 && r.groups == 0 && r.shares == 0 && !r.bad:
 				return 0, fmt.Errorf("%w: I2: page %d has no hold and is not free", ErrBroken, p)
+			case r.stored && (r.published || r.shares > 0), r.bad && r.published:
+				return 0, fmt.Errorf("%w: I18: page %d is published or shared, and was stored into or is bad", ErrBroken, p)
 			}
 			if r.bad {
 				bad++
@@ -35,6 +40,13 @@ func (l *Ledger) Check() error {
 	}
 	if _, err := walk("free", l.free, none); err != nil {
 		return err
+	}
+	bad, err := walk("shares", l.owners[shared].list, shared)
+	if err != nil {
+		return err
+	}
+	if o := &l.owners[shared]; bad != o.bad || o.revoked || len(o.holds) > 0 {
+		return fmt.Errorf("%w: %d pages kept by shares are bad, says %d; %d holds", ErrBroken, bad, o.bad, len(o.holds))
 	}
 	live := 0
 	for slot := range l.owners {
@@ -62,16 +74,49 @@ func (l *Ledger) checkSums(counts [stateCount]uint32, live int) error {
 	if c.Free+c.Held+c.Revoking+c.Quarantined != c.Total {
 		return fmt.Errorf("%w: I17: states do not add up to the pool: %+v", ErrBroken, c)
 	}
-	groups := map[uint32]uint32{}
+	return errors.Join(l.checkGroups(), l.checkShares())
+}
+
+// checkGroups counts the groups and shares of each page again.
+func (l *Ledger) checkGroups() error {
+	groups, shares := map[uint32]uint32{}, map[uint32]uint32{}
 	for _, g := range l.groups {
 		for _, p := range g.pages {
-			groups[uint32(p)]++
+			if g.shared {
+				shares[uint32(p)]++
+			} else {
+				groups[uint32(p)]++
+			}
 		}
 	}
 	for p := range l.pages {
-		if l.pages[p].groups != groups[uint32(p)] {
-			return fmt.Errorf("%w: page %d is in %d groups, says %d", ErrBroken, p, groups[uint32(p)], l.pages[p].groups)
+		r := &l.pages[p]
+		if r.groups != groups[uint32(p)] || r.shares != shares[uint32(p)] {
+			return fmt.Errorf("%w: page %d is in %d groups, says %d; %d share it, says %d", ErrBroken, p, groups[uint32(p)], r.groups, shares[uint32(p)], r.shares)
 		}
+	}
+	return nil
+}
+
+// checkShares compares the publications with the pages, and with each other.
+func (l *Ledger) checkShares() error {
+	s := &l.share
+	n := 0
+	for x := s.old; x != nil; x = x.next {
+		n++
+		r := &l.pages[x.Page]
+		if s.byPage[x.Page] != x || s.byContent[x.Content] != x || !r.published || r.gen != x.Gen {
+			return fmt.Errorf("%w: I3: page %d is published in generation %d, and is in %d", ErrBroken, x.Page, x.Gen, r.gen)
+		}
+	}
+	flags := 0
+	for p := range l.pages {
+		if l.pages[p].published {
+			flags++
+		}
+	}
+	if n != len(s.byPage) || n != len(s.byContent) || n != flags || n > s.most {
+		return fmt.Errorf("%w: %d publications, %d by page, %d by content, %d pages say so, at most %d", ErrBroken, n, len(s.byPage), len(s.byContent), flags, s.most)
 	}
 	return nil
 }

@@ -154,8 +154,7 @@ func (l *Ledger) EndHold(id Owner, h Hold) (Ended, error) {
 	for p := o.list.head; p != none; {
 		next := l.pages[p].next
 		if l.pages[p].groups == 0 && !l.pages[p].bad {
-			l.putBack(slot, p)
-			e.Freed++
+			e.Freed += l.leave(slot, p)
 		}
 		p = next
 	}
@@ -190,8 +189,9 @@ func (l *Ledger) revoke(o *owner) {
 type Group uint64
 
 type group struct {
-	owner Owner
-	pages []spec.PageID
+	owner  Owner
+	pages  []spec.PageID
+	shared bool // shares of pages that others filled
 }
 
 // HoldPages begins a hold on some pages of one owner, in O(1) a page: an operation that touches only these. The slice is copied.
@@ -212,7 +212,7 @@ func (l *Ledger) HoldPages(id Owner, these []spec.PageID) (Group, error) {
 		l.pages[p].groups++
 	}
 	l.lastGroup++
-	l.groups[l.lastGroup] = group{id, append([]spec.PageID(nil), these...)}
+	l.groups[l.lastGroup] = group{owner: id, pages: append([]spec.PageID(nil), these...)}
 	return l.lastGroup, nil
 }
 
@@ -225,7 +225,11 @@ func (l *Ledger) EndGroup(g Group) (Ended, error) {
 	delete(l.groups, g)
 	var e Ended
 	for _, p := range rec.pages {
-		l.pages[p].groups--
+		if rec.shared {
+			l.pages[p].shares--
+		} else {
+			l.pages[p].groups--
+		}
 		e.Freed += l.settle(uint32(p))
 	}
 	return e, nil
@@ -244,16 +248,33 @@ func (l *Ledger) ownedBy(slot uint32, p spec.PageID) error {
 	return nil
 }
 
-// settle puts a page back if its last hold has ended, and forgets its owner with its last page.
+// settle lets a page go if its owner's last hold on it has ended, and forgets its owner with its last page.
 func (l *Ledger) settle(p uint32) uint32 {
 	r := &l.pages[p]
 	if r.owner == none || r.groups > 0 || r.bad || len(l.owners[r.owner].holds) > 0 {
 		return 0
 	}
 	slot := r.owner
-	l.putBack(slot, p)
-	if l.owners[slot].list.n == 0 {
+	freed := l.leave(slot, p)
+	if slot != shared && l.owners[slot].list.n == 0 {
 		l.close(slot)
 	}
-	return 1
+	return freed
+}
+
+// leave takes a page from an owner that has no hold on it any more: it is free, or only shares keep it.
+func (l *Ledger) leave(slot, p uint32) uint32 {
+	r := &l.pages[p]
+	if r.shares == 0 {
+		l.putBack(slot, p)
+		return 1
+	}
+	if slot != shared {
+		l.counts[l.state(p)]--
+		l.counts[Held]++
+		l.unlink(&l.owners[slot].list, p)
+		r.owner = shared
+		l.push(&l.owners[shared].list, p)
+	}
+	return 0
 }

@@ -53,13 +53,16 @@ const none = ^uint32(0)
 // MaxPages is the largest pool.
 const MaxPages = none - 1
 
-// page is the record of one page, 28 bytes. prev and next link it into the free list or into its owner's list.
+// page is the record of one page, 32 bytes. prev and next link it into the free list or into its owner's list.
 type page struct {
 	gen        spec.Generation
 	owner      uint32 // slot of owners; none if free
 	prev, next uint32
-	groups     uint32 // groups that hold it
+	groups     uint32 // groups of its owner that hold it
+	shares     uint32 // shares of others
 	bad        bool
+	published  bool
+	stored     bool // this side stored into it in this generation
 }
 
 // list is a doubly linked list through page.prev and page.next, in order of arrival.
@@ -77,6 +80,8 @@ type Ledger struct {
 
 	groups    map[Group]group
 	lastGroup Group
+
+	share share
 }
 
 // New makes the ledger of a pool of count pages, all free, generation 0, handed out in rising order first and then in the order
@@ -86,6 +91,7 @@ func New(count uint32) (*Ledger, error) {
 		return nil, fmt.Errorf("%w: %d pages, at most %d", ErrUnknownPage, count, MaxPages)
 	}
 	l := &Ledger{pages: make([]page, count), byID: map[Owner]uint32{}, groups: map[Group]group{}}
+	l.owners = []owner{shared: {list: list{none, none, 0}}}
 	l.free = list{none, none, 0}
 	for i := range count {
 		l.pages[i].owner = none
@@ -169,12 +175,15 @@ func (l *Ledger) TakeThese(these []spec.PageID, id Owner) ([]spec.GrantedPage, e
 	return out, nil
 }
 
-// give moves a free page to an owner.
+// give moves a free page to an owner. Its generation rises, and what was published of the older one ends.
 func (l *Ledger) give(p, slot uint32) spec.GrantedPage {
 	l.unlink(&l.free, p)
 	r := &l.pages[p]
+	if r.published {
+		l.withdraw(l.share.byPage[spec.PageID(p)])
+	}
 	r.gen++
-	r.owner = slot
+	r.owner, r.stored = slot, false
 	l.push(&l.owners[slot].list, p)
 	l.counts[Free]--
 	l.counts[Held]++
@@ -203,7 +212,7 @@ func (l *Ledger) state(p uint32) State {
 	return Held
 }
 
-// Owner is who has page p; 0 if it is free or outside of the pool.
+// Owner is who has page p; 0 if it is free, kept by shares alone, or outside of the pool.
 func (l *Ledger) Owner(p spec.PageID) Owner {
 	if uint64(p) >= uint64(len(l.pages)) || l.pages[p].owner == none {
 		return 0

@@ -20,6 +20,18 @@ type naive struct {
 	over   map[Owner]bool // revoked
 	groups map[Group][]spec.PageID
 	bad    map[spec.PageID]bool
+
+	most   int
+	pubs   []Publication // in order of use
+	shares map[Group]naiveShare
+	stored map[spec.PageID]spec.Generation
+	kept   map[spec.PageID]bool // filled by somebody who is over, kept by shares
+	ended  []Publication
+}
+
+type naiveShare struct {
+	by    Owner
+	pages []spec.PageID
 }
 
 func (n *naive) pagesOf(id Owner) (out []spec.PageID) {
@@ -41,17 +53,56 @@ func (n *naive) reasons(p spec.PageID) int {
 	if n.bad[p] {
 		k++
 	}
-	return k
+	return k + len(n.sharers(p))
+}
+
+// own are the reasons that leave a page with its owner.
+func (n *naive) own(p spec.PageID) int { return n.reasons(p) - len(n.sharers(p)) }
+
+func (n *naive) sharers(p spec.PageID) (out []Owner) {
+	for _, g := range n.shares {
+		for _, q := range g.pages {
+			if q == p {
+				out = append(out, g.by)
+			}
+		}
+	}
+	return out
+}
+
+func (n *naive) published(p spec.PageID) int {
+	return slices.IndexFunc(n.pubs, func(x Publication) bool { return x.Page == p })
+}
+
+func (n *naive) known(c spec.ContentID) int {
+	return slices.IndexFunc(n.pubs, func(x Publication) bool { return x.Content == c })
+}
+
+// end ends the publication at an index; a page without one is none.
+func (n *naive) end(at int) {
+	if at >= 0 {
+		n.ended = append(n.ended, n.pubs[at])
+		n.pubs = slices.Delete(n.pubs, at, at+1)
+	}
+}
+
+func (n *naive) use(at int) {
+	x := n.pubs[at]
+	n.pubs = append(slices.Delete(n.pubs, at, at+1), x)
 }
 
 // sweep frees every page without a reason, in the order that the ledger promises none about; only the set counts here.
 func (n *naive) sweep() (freed uint32) {
 	for p := range n.count {
 		id := spec.PageID(p)
-		if n.of[id] != 0 && n.reasons(id) == 0 {
+		if (n.of[id] != 0 || n.kept[id]) && n.reasons(id) == 0 {
 			delete(n.of, id)
+			delete(n.kept, id)
 			n.free = append(n.free, id)
 			freed++
+		} else if n.of[id] != 0 && n.own(id) == 0 {
+			delete(n.of, id)
+			n.kept[id] = true
 		}
 	}
 	for id := range n.holds {
@@ -68,7 +119,7 @@ func (n *naive) counts() (c Counts) {
 	for p := range n.count {
 		id := spec.PageID(p)
 		switch o := n.of[id]; {
-		case o == 0:
+		case o == 0 && !n.kept[id]:
 			c.Free++
 		case n.bad[id]:
 			c.Quarantined++
@@ -93,7 +144,9 @@ func newPair(t *rapid.T) *pair {
 	l, err := New(count)
 	require.NoError(t, err)
 	n := &naive{count: count, gen: map[spec.PageID]spec.Generation{}, of: map[spec.PageID]Owner{}, holds: map[Owner][]Hold{},
-		over: map[Owner]bool{}, groups: map[Group][]spec.PageID{}, bad: map[spec.PageID]bool{}}
+		over: map[Owner]bool{}, groups: map[Group][]spec.PageID{}, bad: map[spec.PageID]bool{},
+		most: rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "most"), shares: map[Group]naiveShare{}, stored: map[spec.PageID]spec.Generation{}, kept: map[spec.PageID]bool{}}
+	l.AllowSharing(n.most)
 	for p := range count {
 		n.free = append(n.free, spec.PageID(p))
 	}
@@ -117,6 +170,8 @@ func (x *pair) taken(got []spec.GrantedPage, id Owner) {
 	}
 	for _, g := range got {
 		require.Zero(x.t, x.n.of[g.Page])
+		require.False(x.t, x.n.kept[g.Page])
+		x.n.end(x.n.published(g.Page))
 		x.n.gen[g.Page]++
 		require.Equal(x.t, x.n.gen[g.Page], g.Gen)
 		x.n.of[g.Page] = id
@@ -192,10 +247,12 @@ func (x *pair) group(*rapid.T) {
 func (x *pair) endGroup(*rapid.T) {
 	g := Group(rapid.Uint64Range(0, 6).Draw(x.t, "g"))
 	_, ok := x.n.groups[g]
+	_, share := x.n.shares[g]
 	e, err := x.l.EndGroup(g)
-	require.Equal(x.t, ok, err == nil)
-	if ok {
+	require.Equal(x.t, ok || share, err == nil)
+	if ok || share {
 		delete(x.n.groups, g)
+		delete(x.n.shares, g)
 		require.Equal(x.t, x.n.sweep(), e.Freed)
 	}
 }
@@ -206,6 +263,7 @@ func (x *pair) quarantine(*rapid.T) {
 	require.Equal(x.t, ok, x.l.Quarantine(id, p) == nil)
 	if ok {
 		x.n.bad[p] = true
+		x.n.end(x.n.published(p))
 	}
 }
 
@@ -227,6 +285,7 @@ func (x *pair) same(*rapid.T) {
 		require.Equal(x.t, x.n.of[spec.PageID(p)], x.l.Owner(spec.PageID(p)))
 		require.Equal(x.t, x.n.gen[spec.PageID(p)], x.l.Gen(spec.PageID(p)))
 	}
+	x.sameShares()
 	for id := Owner(1); id <= 4; id++ {
 		require.Equal(x.t, len(x.n.holds[id]), x.l.Holds(id))
 		require.Equal(x.t, uint32(len(x.n.pagesOf(id))), x.l.Pages(id))
@@ -237,7 +296,8 @@ func TestLedger_AgainstNaiveModel_SameAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newPair(t)
 		t.Repeat(map[string]func(*rapid.T){"take": x.take, "takeThese": x.takeThese, "addHold": x.addHold, "endHold": x.endHold, "revoke": x.revoke, "group": x.group,
-			"endGroup": x.endGroup, "quarantine": x.quarantine, "endQuarantine": x.endQuarantine, "": x.same})
+			"endGroup": x.endGroup, "quarantine": x.quarantine, "endQuarantine": x.endQuarantine, "publish": x.publish, "publish2": x.publish, "share": x.share, "share2": x.share,
+			"endShare": x.endShare, "store": x.store, "unpublish": x.unpublish, "quarantineShared": x.quarantineShared, "": x.same})
 	})
 }
 
