@@ -149,6 +149,10 @@ func failure(ctx context.Context, resp *http.Response) (outcome, error) {
 	if err := json.Unmarshal(b, &e); err != nil || e.Error.Code == "" || e.Error.Message == "" {
 		return outcome{}, fmt.Errorf("status %d without a cause: %q", resp.StatusCode, b)
 	}
+	// Over TLS a client says that it leaves before it closes: what the gateway answers to that can still be read in between.
+	if e.Error.Code == "client_gone" && ctx.Err() != nil {
+		return outcome{kind: "left", cause: "answered"}, nil
+	}
 	if causes[e.Error.Code] != resp.StatusCode {
 		return outcome{}, fmt.Errorf("status %d with code %s is no answer here: %q", resp.StatusCode, e.Error.Code, b)
 	}
