@@ -2,40 +2,34 @@
 (* The transfer protocol in the push direction: one decode node, any number   *)
 (* of prefill ranks with one link each, one-sided writes.  Pages, ranks,      *)
 (* channels, leases, epochs and incarnations are unbounded; a configuration   *)
-(* bounds them for TLC.  The pull direction is Pull.tla.                      *)
+(* bounds them for TLC.  The pull direction is Pull.tla; the promise that all *)
+(* this keeps is Isolation.tla, and TransferIsolation.tla says how.           *)
+(*                                                                            *)
+(* Network.tla has the messages, Fabric.tla the writes, Sharing.tla published *)
+(* pages: their variables and what they guarantee.  Here is the protocol.     *)
 (*                                                                            *)
 (* What is abstracted, and why that is sound                                  *)
-(*  - A message is its id; its fields are write-once functions of that id     *)
-(*    (gpage, gep, ginc, dof).  "Sent" is never taken back, so the soup loses *)
-(*    (never received), repeats, reorders and delays without a variable:      *)
-(*      Ask(t)       is in the soup  once lead[t] has passed "submitted"      *)
-(*      Asked(t)     is in the soup  iff  pask[t]                             *)
-(*      Grant(l,k)   is in the soup  iff  owes[l,k]                           *)
-(*      Abort(l,k)   is in the soup  iff  owes[l,k] and l was revoked         *)
-(*      Mark(k,m)    is in the soup  for every m up to dmark[k]               *)
-(*      receipts are tuples <<kind, lease, rank, incarnation>> in ans         *)
-(*      notices  are tuples <<lease, rank, channel, incarnation>> in nsent    *)
 (*  - A lease number stands for (decode incarnation, counter): it is never    *)
 (*    used twice.  Epochs and generations start again with each incarnation.  *)
-(*  - A write is <<lease, rank, page, channel, incarnation>>; the generation  *)
-(*    and epoch in its header are those of its grant.                         *)
-(*  - Bytes are the lease that they were computed for, 0 for all others (a    *)
-(*    foreign prompt, garbage, bytes under way).  Position in a page is not   *)
-(*    tracked: the parts of a page are its slots, one for each rank.          *)
+(*  - Outside names (room, request id) are labels and may repeat: they are    *)
+(*    not here.  Without ByName a message is taken by its label.              *)
+(*  - A request is its first transfer: root[t].  Retries, preemptions and     *)
+(*    retractions are a failure and a next transfer (Retry).                  *)
 (*  - The decode ranks of a side share one set of pages here; a transfer has  *)
 (*    a lease for each of them.  That allows more than disjoint pools do.     *)
-(*  - Time, liveness clocks and causes are not here: whatever a timer may do, *)
-(*    may happen at any moment.                                               *)
-(*  - The fabric checks nothing but its fence: it compares epoch and decode   *)
-(*    incarnation, never lease, generation or page.                           *)
-EXTENDS Naturals
+(*  - Growth while decoding takes a lease of its own, which no rank owes.     *)
+(*  - Components are sets of pages with the ranks that have a part of them:   *)
+(*    KV (all ranks), State, and auxiliary records (one rank).                *)
+(*  - Time and liveness clocks are not here: whatever a timer may do, may     *)
+(*    happen at any moment.                                                   *)
+EXTENDS Network, Fabric, Sharing
 
 CONSTANTS
-  Page, Rank, Chan,           \* decode pages; prefill ranks = links; channels of a link
-  Tenant, NoTenant,           \* NoTenant is a member of Tenant: the default of the type
   Aux, AuxWriter,             \* the pages that are auxiliary records, and the rank that writes them
+  State, StateRank,           \* the pages of the component State, and the ranks that have a part of it
   Big,                        \* transfers whose prompt can never fit
-  Views                       \* what prefill may take the prompt for: "same", "short", "other"
+  Views,                      \* what prefill may take the prompt for: "same", "short", "other"
+  Causes                      \* of failures: "derived" (fenced, peer failed, ...), "original" (deadline, client gone, ...)
 
 (* Features: what the surroundings may do.  A configuration turns off what it *)
 (* does not look at; all on is the whole protocol.                            *)
@@ -44,24 +38,21 @@ CONSTANTS
   Running,                    \* transfers run, are read and answered (off: they stay open)
   EmptyPlans,                 \* a lease may have no pages
   Marking,                    \* decode raises marks
-  Sharing,                    \* pages are published and shared
+  Publishing,                 \* pages are published and shared
   Appending,                  \* decode appends to its tail page
+  Growing,                    \* decode takes pages that it fills by itself
+  Retrying,                   \* a failed transfer is tried again
   Losing,                     \* the fabric reports a write as failed
   Breaking,                   \* prefill fails by itself
   OwnMarking,                 \* prefill raises marks of its own
   PFencing                    \* prefill fences its own end
 
-(* Plants: the faults of the world that detection is there for; off in the    *)
-(* protocol.  At most one happens in a run.                                   *)
-CONSTANTS
-  PlantStray,                 \* a write lands in a page that is not its own, tag and all
-  PlantTorn,                  \* a write lands as a tag without its bytes
-  PlantFlip                   \* bytes change under way
-
 (* Prevention guards.                                                         *)
 CONSTANTS
   Admit,                      \* what cannot fit is refused before anything else exists
   CompleteNames,              \* Complete names parts, tokens, tenant, and decode compares
+  PlanCovers,                 \* a plan covers every page, or nothing is granted
+  ByName,                     \* messages are known by transfer and lease, not by a label
   AllHolds,                   \* release only when the hold of every link has ended
   DeferRelease,               \* an abort asks, it does not free
   SrcHold,                    \* a source page stays owned until its writes have read it
@@ -81,15 +72,15 @@ CONSTANTS
   RetryDrained,               \* a write reported failed is not posted again, and still counts
   PlaceChecks,                \* a placer compares the epoch
   DecodeInc,                  \* writes and receipts are compared by decode incarnation
-  GenCheck,                   \* a published page is known by its generation, too
   NonceCheck,                 \* an answer to another connect opens no link
   FirstVerdict,               \* the first verdict is final
   OneWriter,                  \* the record has one declared writer
-  CopyFirst,                  \* never append to a published page, nor publish an appended one
   AllParts,                   \* verified only when the part of every owing rank is in
   CoverAll,                   \* Complete only when every owed page was posted
   LeadAll,                    \* success only when every lease of the transfer is ready
-  SameTenant                  \* share only inside a tenant
+  RetryOver,                  \* the next transfer of a request only when no lease of the last one lives
+  LastSpeaks,                 \* the answer is the last transfer's
+  CauseKept                   \* a cause changes from derived to original, until the answer is sent
 
 (* Detection guards.                                                          *)
 CONSTANTS
@@ -98,32 +89,24 @@ CONSTANTS
   TagAfter,                   \* tags after each step
   VoidTags                    \* tags voided at hand-out
 
-Lease    == Nat \ {0}
-Epoch    == Nat
-Inc      == Nat               \* of prefill ranks
-DInc     == Nat               \* of the decode node
-Gen      == Nat
-Transfer == Nat \ {0}
-SPage    == Nat \ {0}         \* source pages of a prefill rank
-
-Kind == {"complete", "misnamed", "ack", "failed", "gone"}   \* "misnamed": a Complete for other parts or another prompt
-
-ASSUME NoTenant \in Tenant
 ASSUME Aux \subseteq Page /\ AuxWriter \in Rank
+ASSUME State \subseteq Page /\ StateRank \subseteq Rank
 ASSUME Big \subseteq Transfer
-ASSUME Views \subseteq {"same", "short", "other"}
-ASSUME {Asking, Running, EmptyPlans, Marking, Sharing, Appending, Losing, Breaking, OwnMarking, PFencing} \subseteq BOOLEAN
-ASSUME {PlantStray, PlantTorn, PlantFlip} \subseteq BOOLEAN
-ASSUME {Admit, CompleteNames, AllHolds, DeferRelease, SrcHold, LocalHold, SealedOnly, AckDrained, TakeDrained,
-        CompleteVisible, ChannelAll, GoneLists, OnlyGranted, FenceFirst, FenceRaises, FenceWaits, MarkStart,
-        MarkForget, RetryDrained, PlaceChecks, DecodeInc, GenCheck, NonceCheck, FirstVerdict, OneWriter, CopyFirst,
-        AllParts, CoverAll, LeadAll, SameTenant} \subseteq BOOLEAN
+ASSUME Views \subseteq {"same", "short", "other"} /\ Causes \subseteq {"derived", "original"}
+ASSUME {Asking, Running, EmptyPlans, Marking, Publishing, Appending, Growing, Retrying, Losing, Breaking, OwnMarking,
+        PFencing} \subseteq BOOLEAN
+ASSUME {Admit, CompleteNames, PlanCovers, ByName, AllHolds, DeferRelease, SrcHold, LocalHold, SealedOnly, AckDrained,
+        TakeDrained, CompleteVisible, ChannelAll, GoneLists, OnlyGranted, FenceFirst, FenceRaises, FenceWaits, MarkStart,
+        MarkForget, RetryDrained, PlaceChecks, DecodeInc, NonceCheck, FirstVerdict, OneWriter, AllParts, CoverAll,
+        LeadAll, RetryOver, LastSpeaks, CauseKept} \subseteq BOOLEAN
 ASSUME {DigestVerify, TagBefore, TagAfter, VoidTags} \subseteq BOOLEAN
 
 VARIABLES
   \* decode leader (impl/core DecodeLeader) and prefill leader
   lead,       \* transfer -> state of the one verdict
-  http,       \* transfer -> what the client was told
+  cause,      \* transfer -> of its failure
+  root, succ, \* transfer -> first transfer of its request, the transfer that tries it again (0: none); written once
+  http,       \* request -> what the client was told
   pask,       \* transfer -> prefill's leader has accepted the Ask
   \* decode rank (impl/core DecodeRank, impl/pages)
   own, gen,   \* page -> lease (0: free), generation
@@ -141,14 +124,12 @@ VARIABLES
   dinc,       \* incarnation of the decode node
   dmark,      \* link -> mark
   nextL,      \* next lease number
-  pubs, shr,  \* published: <<page, generation, filler>>; shares: <<lease, page, filler>>
-  app,        \* page -> decode appended to it
   \* the grant, written once (fields of Grant in spec/)
   gpage,      \* lease, page -> generation (0: not in the plan)
   owes,       \* lease, link -> owes a part
   gep, ginc,  \* lease, link -> epoch, incarnation
   dof,        \* lease -> decode incarnation that granted it
-  tof, ten,   \* lease -> transfer, tenant
+  tof,        \* lease -> transfer
   \* prefill rank (impl/core PrefillRank)
   pinc,       \* rank -> incarnation
   pst,        \* lease, rank -> state
@@ -157,40 +138,28 @@ VARIABLES
   pfenced,    \* <<rank, decode incarnation, epoch>> fenced at this end
   sown, sdat, sst,  \* rank, source page -> owner, bytes, state
   sent,       \* writes ever posted
-  lost,       \* writes reported as failed; they may still be read, fly and land
-  src,        \* write (without incarnation) -> its source page
-  nsent,      \* notices sent
-  ans,        \* receipts sent
-  acc,        \* answers to connects: <<rank, incarnation, decode incarnation, epoch>>
-  \* the fabric (impl/transport)
-  queued,     \* posted, source not read: pending at both ends
-  flying,     \* source read, on its way
-  placing,    \* checked, not copied
-  unseen,     \* being copied, not visible
-  pay,        \* write (without incarnation) -> whose bytes it carries
-  mem, tagl,  \* page, slot of rank -> bytes, lease in the tag (0: void)
-  spent       \* a plant has happened
+  src         \* write (without incarnation) -> its source page
 
-leadV  == <<lead, http, pask>>
+leadV  == <<lead, cause, root, succ, http, pask>>
 pageV  == <<own, gen>>
 leaseV == <<dst, hold, got, rec, nin, qep>>
 readV  == <<krn, tok>>
 linkV  == <<ep, linc, up, fencing, dinc>>
 markV  == <<dmark, nextL>>
-shareV == <<pubs, shr, app>>
-planV  == <<gpage, owes, gep, ginc, dof, tof, ten>>
+planV  == <<gpage, owes, gep, ginc, dof, tof, ten, ada, pre>>
 pfV    == <<pst, pview, pmark, pfenced>>
 srcV   == <<sown, sdat, sst>>
-postV  == <<sent, lost, src, nsent>>
-wireV  == <<queued, flying, placing, unseen, pay>>
-memV   == <<mem, tagl>>
+postV  == <<sent, src, lost, nsent>>
 vars   == <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
-Lease0 == Lease \cup {0}
-Write  == Lease \X Rank \X Page \X Chan \X Inc
-
 TypeOK ==
+  /\ NetworkType
+  /\ FabricType
+  /\ SharingType
   /\ lead    \in [Transfer -> {"new", "submitted", "asking", "open", "run", "ok", "failed", "refused"}]
+  /\ cause   \in [Transfer -> {"none", "derived", "original"}]
+  /\ root    \in [Transfer -> Transfer]
+  /\ succ    \in [Transfer -> Transfer \cup {0}]
   /\ http    \in [Transfer -> {"none", "200", "error"}]
   /\ pask    \in [Transfer -> BOOLEAN]
   /\ own     \in [Page -> Lease0]
@@ -210,16 +179,12 @@ TypeOK ==
   /\ dinc    \in DInc
   /\ dmark   \in [Rank -> Nat]
   /\ nextL   \in Nat
-  /\ pubs    \in SUBSET (Page \X Gen \X Lease)
-  /\ shr     \in SUBSET (Lease \X Page \X Lease)
-  /\ app     \in [Page -> BOOLEAN]
   /\ gpage   \in [Lease \X Page -> Gen]
   /\ owes    \in [Lease \X Rank -> BOOLEAN]
   /\ gep     \in [Lease \X Rank -> Epoch]
   /\ ginc    \in [Lease \X Rank -> Inc]
   /\ dof     \in [Lease -> DInc]
   /\ tof     \in [Lease -> Transfer \cup {0}]
-  /\ ten     \in [Lease -> Tenant]
   /\ pinc    \in [Rank -> Inc]
   /\ pst     \in [Lease \X Rank -> {"none", "writing", "closing", "closed"}]
   /\ pview   \in [Lease \X Rank -> {"same", "short", "other"}]
@@ -229,22 +194,16 @@ TypeOK ==
   /\ sdat    \in [Rank \X SPage -> Lease0]
   /\ sst     \in [Rank \X SPage -> {"raw", "computed", "sealed"}]
   /\ sent    \in SUBSET Write
-  /\ lost    \in SUBSET Write
   /\ src     \in [Lease \X Rank \X Page \X Chan -> SPage \cup {0}]
-  /\ nsent   \in SUBSET (Lease \X Rank \X Chan \X Inc)
-  /\ ans     \in SUBSET (Kind \X Lease \X Rank \X Inc)
-  /\ acc     \in SUBSET (Rank \X Inc \X DInc \X Epoch)
-  /\ queued  \in SUBSET Write
-  /\ flying  \in SUBSET Write
-  /\ placing \in SUBSET Write
-  /\ unseen  \in SUBSET Write
-  /\ pay     \in [Lease \X Rank \X Page \X Chan -> Lease0]
-  /\ mem     \in [Page \X Rank -> Lease0]
-  /\ tagl    \in [Page \X Rank -> Lease0]
-  /\ spent   \in BOOLEAN
 
 Init ==
+  /\ NetworkInit
+  /\ FabricInit
+  /\ SharingInit
   /\ lead = [t \in Transfer |-> IF Asking THEN "new" ELSE "open"]
+  /\ cause = [t \in Transfer |-> "none"]
+  /\ root = [t \in Transfer |-> t]
+  /\ succ = [t \in Transfer |-> 0]
   /\ http = [t \in Transfer |-> "none"]
   /\ pask = [t \in Transfer |-> ~Asking]
   /\ own = [p \in Page |-> 0]
@@ -264,16 +223,12 @@ Init ==
   /\ dinc = 0
   /\ dmark = [k \in Rank |-> 0]
   /\ nextL = 1
-  /\ pubs = {}
-  /\ shr = {}
-  /\ app = [p \in Page |-> FALSE]
   /\ gpage = [l \in Lease, p \in Page |-> 0]
   /\ owes = [l \in Lease, k \in Rank |-> FALSE]
   /\ gep = [l \in Lease, k \in Rank |-> 0]
   /\ ginc = [l \in Lease, k \in Rank |-> 0]
   /\ dof = [l \in Lease |-> 0]
   /\ tof = [l \in Lease |-> 0]
-  /\ ten = [l \in Lease |-> NoTenant]
   /\ pinc = [k \in Rank |-> 0]
   /\ pst = [l \in Lease, k \in Rank |-> "none"]
   /\ pview = [l \in Lease, k \in Rank |-> "same"]
@@ -283,24 +238,13 @@ Init ==
   /\ sdat = [k \in Rank, q \in SPage |-> 0]
   /\ sst = [k \in Rank, q \in SPage |-> "raw"]
   /\ sent = {}
-  /\ lost = {}
   /\ src = [l \in Lease, k \in Rank, p \in Page, c \in Chan |-> 0]
-  /\ nsent = {}
-  /\ ans = {}
-  /\ acc = {<<k, 0, 0, 0>> : k \in Rank}
-  /\ queued = {}
-  /\ flying = {}
-  /\ placing = {}
-  /\ unseen = {}
-  /\ pay = [l \in Lease, k \in Rank, p \in Page, c \in Chan |-> 0]
-  /\ mem = [p \in Page, k \in Rank |-> 0]
-  /\ tagl = [p \in Page, k \in Rank |-> 0]
-  /\ spent = FALSE
 
 -----------------------------------------------------------------------------
 (* Words used by several actions.                                             *)
 
-Owed(l, k, p) == owes[l, k] /\ gpage[l, p] # 0 /\ (p \in Aux => k = AuxWriter)   \* rank k owes its part of page p
+Has(k, p)     == (p \in Aux => k = AuxWriter) /\ (p \in State => k \in StateRank)   \* rank k has a part of pages like p
+Owed(l, k, p) == owes[l, k] /\ gpage[l, p] # 0 /\ Has(k, p)                     \* rank k owes its part of page p
 Current(l, k) == gep[l, k] = ep[k] /\ dof[l] = dinc                              \* granted in the present epoch
 Older(l, k)   == gep[l, k] < ep[k] \/ ~FenceRaises
 Aborted(l)    == dst[l] \in {"revoking", "bad", "failed", "dead"}
@@ -314,7 +258,6 @@ BytesOk(p, x) == \A k \in Rank : Owed(x, k, p) => mem[p, k] = x
 NoticesIn(l, k, i) ==
   IF ChannelAll THEN \A c \in Chan : <<l, k, c, i>> \in nsent => <<l, k, c, i>> \in nin
                 ELSE (\A c \in Chan : <<l, k, c, i>> \notin nsent) \/ (\E c \in Chan : <<l, k, c, i>> \in nin)
-Flushed(l, k) == \A p \in Page : \A c \in Chan : \A i \in Inc : <<l, k, p, c, i>> \notin unseen
 DecodeHalf(x, l, k, i) == (x = "gone" => GoneLists) => (NoticesIn(l, k, i) /\ Flushed(l, k))
 
 -----------------------------------------------------------------------------
@@ -323,7 +266,7 @@ DecodeHalf(x, l, k, i) == (x = "gone" => GoneLists) => (NoticesIn(l, k, i) /\ Fl
 Submit(t) ==
   /\ lead[t] = "new"
   /\ lead' = [lead EXCEPT ![t] = "submitted"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<cause, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 (* Admission: what can never fit is refused with its original error.  Without *)
 (* the guard the refusal comes whenever somebody runs into the limit.         *)
@@ -331,31 +274,32 @@ Refuse(t) ==
   /\ t \in Big
   /\ IF Admit THEN lead[t] = "submitted" ELSE lead[t] \in {"submitted", "asking", "open", "run"}
   /\ lead' = [lead EXCEPT ![t] = "refused"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ cause' = [cause EXCEPT ![t] = "original"]
+  /\ UNCHANGED <<root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Ask(t) ==
   /\ lead[t] = "submitted"
   /\ Admit => t \notin Big
   /\ lead' = [lead EXCEPT ![t] = "asking"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<cause, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 RecvAsk(t) ==                                 \* prefill's leader; a repeat changes nothing
-  /\ lead[t] \notin {"new", "submitted", "refused"}
+  /\ Arrives(lead[t] \notin {"new", "submitted", "refused"})
   /\ ~pask[t]
   /\ pask' = [pask EXCEPT ![t] = TRUE]
-  /\ UNCHANGED <<lead, http, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<lead, cause, root, succ, http, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 RecvAsked(t) ==
   /\ lead[t] = "asking"
-  /\ pask[t]
+  /\ Arrives(pask[t])
   /\ lead' = [lead EXCEPT ![t] = "open"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<cause, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Run(t) ==                                     \* the plan is whole: every lease of t was taken
   /\ Running
   /\ lead[t] = "open"
   /\ lead' = [lead EXCEPT ![t] = "run"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<cause, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 AllReady(t) ==                                \* "ready" reports are never taken back
   /\ \E l \in Lease : tof[l] = t
@@ -368,35 +312,65 @@ Success(t) ==
   /\ AllReady(t)
   /\ \A l, x \in Lease : \A p \in Page : \A g \in Gen : tof[l] = t => <<l, p, g, x>> \notin krn
   /\ lead' = [lead EXCEPT ![t] = "ok"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<cause, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
-Failure(t) ==                                 \* any cause, from anyone
+Failure(t, c) ==                              \* any cause, from anyone: client gone, deadline, either engine, a fence
   /\ Running
+  /\ c \in Causes
   /\ lead[t] \in {"submitted", "asking", "open", "run"}
   /\ lead' = [lead EXCEPT ![t] = "failed"]
-  /\ UNCHANGED <<http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ cause' = [cause EXCEPT ![t] = c]
+  /\ UNCHANGED <<root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
-Answer(t) ==
+Recause(t, r, c) ==                           \* a report that comes late names what was first
+  /\ lead[t] = "failed"
+  /\ root[t] = r
+  /\ c \in Causes
+  /\ c # cause[t]
+  /\ CauseKept => (c = "original" /\ http[r] = "none")
+  /\ cause' = [cause EXCEPT ![t] = c]
+  /\ UNCHANGED <<lead, root, succ, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+
+(* The next attempt of the request that began as r: after a failure that the  *)
+(* client was not told of, also when a running one makes room (preemption).   *)
+Retry(t, u, r) ==
+  /\ Retrying
+  /\ lead[t] = "failed"
+  /\ root[t] = r
+  /\ http[r] = "none"
+  /\ succ[t] = 0
+  /\ lead[u] = "new"
+  /\ (t \in Big) = (u \in Big)
+  /\ RetryOver => \A l \in Lease : tof[l] = t => ~Live(l)
+  /\ lead' = [lead EXCEPT ![u] = "submitted"]
+  /\ root' = [root EXCEPT ![u] = r]
+  /\ succ' = [succ EXCEPT ![t] = u]
+  /\ UNCHANGED <<cause, http, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+
+Answer(t, r) ==                               \* the request that began as r; an error's cause is cause[r]
   /\ lead[t] \in {"ok", "failed", "refused"}
-  /\ http[t] = "none"
-  /\ http' = [http EXCEPT ![t] = IF lead[t] = "ok" THEN "200" ELSE "error"]
-  /\ UNCHANGED <<lead, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ root[t] = r
+  /\ http[r] = "none"
+  /\ LastSpeaks => succ[t] = 0
+  /\ http' = [http EXCEPT ![r] = IF lead[t] = "ok" THEN "200" ELSE "error"]
+  /\ UNCHANGED <<lead, cause, root, succ, pask, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 -----------------------------------------------------------------------------
 (* Decode rank: leases.                                                       *)
 
-(* Hands out pages S to a new lease l of transfer t and tenant n, of which the*)
-(* ranks K owe parts: generations raised and tags voided before it is sent.   *)
-Grant(t, n, l, S, K) ==
+(* Hands out pages S to a new lease l of transfer t, tenant n, adapter a and  *)
+(* prompt prefix f, of which the ranks K owe parts: generations raised and    *)
+(* tags voided before it is sent.                                             *)
+Grant(t, n, a, f, l, S, K) ==
   /\ l = nextL
   /\ l + 1 \in Nat
   /\ lead[t] = "open"
   /\ (S = {}) = (K = {})
   /\ EmptyPlans \/ S # {}
   /\ \A k \in Rank : k \in K => up[k]
-  /\ \A p \in Page : (p \in S /\ p \in Aux) => AuxWriter \in K
+  /\ PlanCovers => \A p \in Page : p \in S => \E k \in Rank : k \in K /\ Has(k, p)
   /\ \A p \in Page : p \in S => own[p] = 0
-  /\ \A x, y \in Lease : \A p \in Page : p \in S => <<x, p, y>> \notin shr
+  /\ \A p \in Page : p \in S => Free(p)
   /\ own' = [p \in Page |-> IF p \in S THEN l ELSE own[p]]
   /\ gen' = [p \in Page |-> IF p \in S THEN gen[p] + 1 ELSE gen[p]]
   /\ tagl' = [p \in Page, k \in Rank |-> IF p \in S /\ VoidTags THEN 0 ELSE tagl[p, k]]
@@ -409,9 +383,35 @@ Grant(t, n, l, S, K) ==
   /\ dof' = [dof EXCEPT ![l] = dinc]
   /\ tof' = [tof EXCEPT ![l] = t]
   /\ ten' = [ten EXCEPT ![l] = n]
+  /\ ada' = [ada EXCEPT ![l] = a]
+  /\ pre' = [pre EXCEPT ![l] = f]
   /\ dst' = [dst EXCEPT ![l] = "filling"]
   /\ nextL' = l + 1
   /\ UNCHANGED <<leadV, got, rec, nin, qep, readV, linkV, dmark, pubs, shr, pinc, pfV, srcV, postV, ans, acc, wireV, mem, spent>>
+
+(* Decode takes a page that it fills by itself, for growth or for a copy of a *)
+(* shared tail: a lease x of its own beside l, which no rank owes.            *)
+Grow(l, x, p) ==
+  /\ Growing
+  /\ x = nextL
+  /\ x + 1 \in Nat
+  /\ dst[l] = "ready"
+  /\ own[p] = 0
+  /\ Free(p)
+  /\ p \notin Aux
+  /\ own' = [own EXCEPT ![p] = x]
+  /\ gen' = [gen EXCEPT ![p] = gen[p] + 1]
+  /\ tagl' = [q \in Page, k \in Rank |-> IF q = p /\ VoidTags THEN 0 ELSE tagl[q, k]]
+  /\ app' = [app EXCEPT ![p] = TRUE]
+  /\ gpage' = [y \in Lease, q \in Page |-> IF y = x /\ q = p THEN gen[p] + 1 ELSE gpage[y, q]]
+  /\ dof' = [dof EXCEPT ![x] = dinc]
+  /\ tof' = [y \in Lease |-> IF y = x THEN tof[l] ELSE tof[y]]
+  /\ ten' = [y \in Lease |-> IF y = x THEN ten[l] ELSE ten[y]]
+  /\ ada' = [y \in Lease |-> IF y = x THEN ada[l] ELSE ada[y]]
+  /\ pre' = [y \in Lease |-> IF y = x THEN pre[l] ELSE pre[y]]
+  /\ dst' = [dst EXCEPT ![x] = "ready"]
+  /\ nextL' = x + 1
+  /\ UNCHANGED <<leadV, hold, got, rec, nin, qep, readV, linkV, dmark, pubs, shr, owes, gep, ginc, pinc, pfV, srcV, postV, ans, acc, wireV, mem, spent>>
 
 Abort(l) ==
   /\ dst[l] \in {"filling", "verified"}
@@ -421,22 +421,22 @@ Abort(l) ==
 
 (* A receipt of lease x arrives and is kept for lease l: the same lease, or,  *)
 (* where incarnations are not compared, one of a former decode incarnation    *)
-(* with the same number.                                                      *)
+(* with the same number, or, where names are not, any with the same label.    *)
 Believed(x, l, k, i) ==
-  /\ x = l \/ (~DecodeInc /\ dof[x] < dof[l])
+  /\ x = l \/ (~DecodeInc /\ dof[x] < dof[l]) \/ ~ByName
   /\ OnlyGranted => i = ginc[l, k]
   /\ hold[l, k]
 
 RecvComplete(c, x, l, k, i) ==
   /\ c \in {"complete", "misnamed"}
-  /\ <<c, x, k, i>> \in ans
+  /\ Arrives(<<c, x, k, i>> \in ans)
   /\ Believed(x, l, k, i)
   /\ rec' = rec \cup {<<IF CompleteNames THEN c ELSE "complete", l, k, i>>}
   /\ UNCHANGED <<leadV, pageV, dst, hold, got, nin, qep, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 RecvReceipt(c, x, l, k, i) ==
   /\ c \in {"ack", "failed", "gone"}
-  /\ <<c, x, k, i>> \in ans
+  /\ Arrives(<<c, x, k, i>> \in ans)
   /\ Believed(x, l, k, i)
   /\ rec' = rec \cup {<<c, l, k, i>>}
   /\ UNCHANGED <<leadV, pageV, dst, hold, got, nin, qep, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
@@ -444,10 +444,10 @@ RecvReceipt(c, x, l, k, i) ==
 (* A notice comes behind the writes of its channel: none of them is queued,   *)
 (* under way or being placed any more.                                        *)
 NoticeIn(l, k, c, i) ==
-  /\ <<l, k, c, i>> \in nsent
+  /\ Arrives(<<l, k, c, i>> \in nsent)
   /\ <<l, k, c, i>> \notin nin
   /\ hold[l, k]
-  /\ \A p \in Page : <<l, k, p, c, i>> \notin queued /\ <<l, k, p, c, i>> \notin flying /\ <<l, k, p, c, i>> \notin placing
+  /\ Behind(l, k, c, i)
   /\ nin' = nin \cup {<<l, k, c, i>>}
   /\ UNCHANGED <<leadV, pageV, dst, hold, got, rec, qep, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
@@ -507,12 +507,23 @@ Read(t, l, p, x) ==                           \* one page of a step of transfer 
   /\ krn' = krn \cup {<<l, p, gen[p], x>>}
   /\ UNCHANGED <<leadV, pageV, leaseV, tok, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
+(* A check of page p, filled by x, failed under l: the page is published no   *)
+(* longer, and every lease that reads it fails, l for one.  Those that are    *)
+(* filling only end; l keeps the page until the fences have been.             *)
+Hit(y, l, p, x) == y = l \/ Fills(y, p, x)
+Spoil(l, p, x) ==
+  /\ dst' = [y \in Lease |-> IF ~Hit(y, l, p, x) THEN dst[y]
+                             ELSE IF dst[y] = "filling" THEN "revoking"
+                             ELSE IF dst[y] \in {"verified", "ready"} THEN "bad" ELSE dst[y]]
+  /\ qep' = [y \in Lease, k \in Rank |-> IF Hit(y, l, p, x) THEN ep[k] ELSE qep[y, k]]
+  /\ pubs' = {<<q, g, y>> \in pubs : ~(q = p /\ y = x)}
+
 BadRead(l, p, x) ==                           \* the check before the step fails
   /\ dst[l] = "ready"
   /\ Fills(l, p, x)
   /\ TagBefore /\ ~TagOk(p, x)
-  /\ Quarantine(l)
-  /\ UNCHANGED <<leadV, pageV, hold, got, rec, nin, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ Spoil(l, p, x)
+  /\ UNCHANGED <<leadV, pageV, hold, got, rec, nin, readV, linkV, markV, shr, app, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 (* The kernel stops.  Its token leaves only if the tags still agree.          *)
 ReadEnd(l, p, g, x) ==
@@ -520,37 +531,35 @@ ReadEnd(l, p, g, x) ==
   /\ krn' = krn \ {<<l, p, g, x>>}
   /\ IF TagAfter => TagOk(p, x)
      THEN /\ tok' = tok \cup {<<l, x, mem[p, k]>> : k \in {r \in Rank : Owed(x, r, p)}}
-          /\ UNCHANGED <<dst, qep>>
+          /\ UNCHANGED <<dst, qep, pubs>>
      ELSE /\ UNCHANGED tok
-          /\ IF dst[l] = "ready" THEN Quarantine(l) ELSE UNCHANGED <<dst, qep>>
-  /\ UNCHANGED <<leadV, pageV, hold, got, rec, nin, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+          /\ Spoil(l, p, x)
+  /\ UNCHANGED <<leadV, pageV, hold, got, rec, nin, linkV, markV, shr, app, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Append(l, p) ==
   /\ Appending
   /\ dst[l] = "ready"
   /\ own[p] = l
   /\ p \notin Aux
-  /\ CopyFirst => <<p, gen[p], l>> \notin pubs
-  /\ app' = [app EXCEPT ![p] = TRUE]
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, pubs, shr, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ MarkAppended(l, p, gen[p])
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 Publish(l, p) ==
-  /\ Sharing
+  /\ Publishing
   /\ dst[l] = "ready"
   /\ own[p] = l
   /\ p \notin Aux
-  /\ CopyFirst => ~app[p]
-  /\ pubs' = pubs \cup {<<p, gen[p], l>>}
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shr, app, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ AddPublished(l, p, gen[p])
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
-Share(l, p, g, x) ==                          \* a prefix hit; the page may have no holder left
+Unpublish(p, g, x) ==                         \* room is needed, or nobody asks for it any more
+  /\ Withdraw(p, g, x)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+
+Share(l, p, g, x) ==                          \* a prefix hit; the page may have no owner left
   /\ dst[l] = "filling"
-  /\ x # l
-  /\ <<p, g, x>> \in pubs
-  /\ GenCheck => gen[p] = g
-  /\ SameTenant => ten[x] = ten[l]
-  /\ shr' = shr \cup {<<l, p, x>>}
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, pubs, app, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
+  /\ TakeShare(l, p, g, x, gen[p])
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
 NoKernel(l) == \A p \in Page : \A g \in Gen : \A x \in Lease : <<l, p, g, x>> \notin krn
 
@@ -564,9 +573,10 @@ Release(l) ==
   /\ dst' = [dst EXCEPT ![l] = IF dst[l] = "ready" THEN "done" ELSE "failed"]
   /\ UNCHANGED <<leadV, gen, hold, got, rec, nin, qep, readV, linkV, markV, pubs, app, planV, pinc, pfV, srcV, postV, ans, acc, wireV, memV, spent>>
 
-QuarantineEnd(l) ==                           \* every link that was granted the pages has been fenced since
+QuarantineEnd(l) ==                           \* every link that was granted the pages, its own or shared, has been fenced since
   /\ dst[l] = "bad"
   /\ \A k \in Rank : owes[l, k] => (~hold[l, k] /\ qep[l, k] < ep[k] /\ ~fencing[k])
+  /\ \A k \in Rank : \A p \in Page : \A x \in Lease : (<<l, p, x>> \in shr /\ owes[x, k]) => (qep[l, k] < ep[k] /\ ~fencing[k])
   /\ LocalHold => NoKernel(l)
   /\ own' = [p \in Page |-> IF own[p] = l THEN 0 ELSE own[p]]
   /\ shr' = {<<y, p, x>> \in shr : y # l}
@@ -595,7 +605,7 @@ FenceEnd(k) ==
 
 Connect(k, i, d, e) ==
   /\ ~up[k]
-  /\ <<k, i, d, e>> \in acc
+  /\ Arrives(<<k, i, d, e>> \in acc)
   /\ NonceCheck => (d = dinc /\ e = ep[k])
   /\ linc' = [linc EXCEPT ![k] = i]
   /\ up' = [up EXCEPT ![k] = TRUE]
@@ -617,6 +627,8 @@ DecodeCrash ==
   /\ dinc' = dinc + 1
   /\ lead' = [t \in Transfer |->
        IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "failed" ELSE lead[t]]
+  /\ cause' = [t \in Transfer |->
+       IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "derived" ELSE cause[t]]
   /\ own' = [p \in Page |-> 0]
   /\ gen' = [p \in Page |-> 0]
   /\ dst' = [l \in Lease |-> IF Live(l) THEN "dead" ELSE dst[l]]
@@ -632,7 +644,7 @@ DecodeCrash ==
   /\ app' = [p \in Page |-> FALSE]
   /\ placing' = {}
   /\ unseen' = {}
-  /\ UNCHANGED <<http, pask, got, qep, tok, linc, markV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, pay, memV, spent>>
+  /\ UNCHANGED <<root, succ, http, pask, got, qep, tok, linc, markV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, pay, memV, spent>>
 
 -----------------------------------------------------------------------------
 (* Prefill rank k.                                                            *)
@@ -656,7 +668,7 @@ Accept(k) ==                                  \* answers the connect that is out
 
 RecvMark(k, m) ==
   /\ pmark[k] < m
-  /\ m <= dmark[k]
+  /\ Arrives(m <= dmark[k])
   /\ pmark' = [pmark EXCEPT ![k] = m]
   /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pst, pview, pfenced, srcV, postV, ans, acc, wireV, memV, spent>>
 
@@ -805,89 +817,65 @@ PrefillCrash(k) ==                            \* and restart; what flies or is b
   /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pview, sdat, sst, postV, ans, acc, flying, placing, unseen, pay, memV, spent>>
 
 -----------------------------------------------------------------------------
-(* The fabric.  Nobody looks at lease, generation or page, only at the epoch  *)
-(* and the decode incarnation.                                                *)
+(* The fabric, and what the protocol has it compare: the epoch and the decode *)
+(* incarnation.                                                               *)
 
 Launch(l, k, p, c, i, q) ==                   \* the source is read, late
-  /\ <<l, k, p, c, i>> \in queued
   /\ src[l, k, p, c] = q
-  /\ queued' = queued \ {<<l, k, p, c, i>>}
-  /\ flying' = flying \cup {<<l, k, p, c, i>>}
-  /\ pay' = [pay EXCEPT ![l, k, p, c] = sdat[k, q]]
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, placing, unseen, memV, spent>>
+  /\ ReadSource(l, k, p, c, i, sdat[k, q])
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
 Check(l, k, p, c, i) ==
-  /\ <<l, k, p, c, i>> \in flying
   /\ PlaceChecks => gep[l, k] = ep[k]
   /\ DecodeInc => dof[l] = dinc
-  /\ flying' = flying \ {<<l, k, p, c, i>>}
-  /\ placing' = placing \cup {<<l, k, p, c, i>>}
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, unseen, pay, memV, spent>>
+  /\ Place(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
-Drop(l, k, p, c, i) ==                        \* an old epoch or incarnation: dropped, the writer is not told
-  /\ <<l, k, p, c, i>> \in flying
+Drop(l, k, p, c, i) ==                        \* an old epoch or incarnation
   /\ ~Current(l, k)
-  /\ flying' = flying \ {<<l, k, p, c, i>>}
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, placing, unseen, pay, memV, spent>>
+  /\ Discard(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
-Lose(l, k, p, c, i) ==                        \* reported failed at its source; that ends nothing
+Lose(l, k, p, c, i) ==
   /\ Losing
-  /\ <<l, k, p, c, i>> \in queued \/ <<l, k, p, c, i>> \in flying
   /\ i = pinc[k]
-  /\ <<l, k, p, c, i>> \notin lost
-  /\ lost' = lost \cup {<<l, k, p, c, i>>}
+  /\ ReportLost(l, k, p, c, i)
   /\ pst' = [pst EXCEPT ![l, k] = IF RetryDrained /\ pst[l, k] = "writing" THEN "closing" ELSE pst[l, k]]
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pview, pmark, pfenced, srcV, sent, src, nsent, ans, acc, wireV, memV, spent>>
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pview, pmark, pfenced, srcV, sent, src, nsent, ans, acc>>
 
-Copy(l, k, p, c, i) ==                        \* bytes are under way: what is in the page now is nobody's
-  /\ <<l, k, p, c, i>> \in placing
-  /\ placing' = placing \ {<<l, k, p, c, i>>}
-  /\ unseen' = unseen \cup {<<l, k, p, c, i>>}
-  /\ mem' = [mem EXCEPT ![p, k] = 0]
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, pay, tagl, spent>>
+Copy(l, k, p, c, i) ==
+  /\ BeginCopy(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
-Visible(l, k, p, c, i) ==                     \* all bytes and then the tag are visible to every reader
-  /\ <<l, k, p, c, i>> \in unseen
-  /\ unseen' = unseen \ {<<l, k, p, c, i>>}
-  /\ mem' = [mem EXCEPT ![p, k] = pay[l, k, p, c]]
-  /\ tagl' = [tagl EXCEPT ![p, k] = l]
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, placing, pay, spent>>
+Visible(l, k, p, c, i) ==
+  /\ MakeVisible(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
 (* The plants.                                                                *)
-Stray(p, k, x) ==                             \* somebody else's write lands here, tag and all
-  /\ PlantStray
-  /\ ~spent
+Stray(p, k, x) ==
   /\ own[p] # x
-  /\ mem' = [mem EXCEPT ![p, k] = x]
-  /\ tagl' = [tagl EXCEPT ![p, k] = x]
-  /\ spent' = TRUE
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, wireV>>
+  /\ LandAstray(p, k, x)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
-Torn(l, k, p, c, i) ==                        \* the tag is there, the bytes are not
-  /\ PlantTorn
-  /\ ~spent
-  /\ <<l, k, p, c, i>> \in unseen
-  /\ unseen' = unseen \ {<<l, k, p, c, i>>}
-  /\ tagl' = [tagl EXCEPT ![p, k] = l]
-  /\ spent' = TRUE
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, placing, pay, mem>>
+Torn(l, k, p, c, i) ==
+  /\ LandTorn(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
 Flip(l, k, p, c, i) ==
-  /\ PlantFlip
-  /\ ~spent
-  /\ <<l, k, p, c, i>> \in flying
-  /\ pay' = [pay EXCEPT ![l, k, p, c] = 0]
-  /\ spent' = TRUE
-  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, postV, ans, acc, queued, flying, placing, unseen, memV>>
+  /\ FlipBytes(l, k, p, c, i)
+  /\ UNCHANGED <<leadV, pageV, leaseV, readV, linkV, markV, shareV, planV, pinc, pfV, srcV, sent, src, nsent, ans, acc>>
 
 -----------------------------------------------------------------------------
 DecodeLeaderNext == \E t \in Transfer :
-  Submit(t) \/ Refuse(t) \/ Ask(t) \/ RecvAsked(t) \/ Run(t) \/ Success(t) \/ Failure(t) \/ Answer(t)
+  \/ Submit(t) \/ Refuse(t) \/ Ask(t) \/ RecvAsked(t) \/ Run(t) \/ Success(t)
+  \/ \E c \in {"derived", "original"} : Failure(t, c) \/ \E r \in Transfer : Recause(t, r, c)
+  \/ \E r \in Transfer : Answer(t, r) \/ \E u \in Transfer : Retry(t, u, r)
 
 PrefillLeaderNext == \E t \in Transfer : RecvAsk(t)
 
 DecodeRankNext ==
-  \/ \E t \in Transfer : \E n \in Tenant : \E l \in Lease : \E S \in SUBSET Page : \E K \in SUBSET Rank : Grant(t, n, l, S, K)
+  \/ \E t \in Transfer : \E n \in Tenant : \E a \in Adapter : \E f \in Prefix : \E l \in Lease : \E S \in SUBSET Page :
+        \E K \in SUBSET Rank : Grant(t, n, a, f, l, S, K)
   \/ \E l \in Lease : Abort(l) \/ Verify(l) \/ BadVerify(l) \/ Ready(l) \/ Release(l) \/ QuarantineEnd(l)
   \/ \E c \in Kind : \E x, l \in Lease : \E k \in Rank : \E i \in Inc :
         RecvComplete(c, x, l, k, i) \/ RecvReceipt(c, x, l, k, i)
@@ -895,7 +883,8 @@ DecodeRankNext ==
   \/ \E l \in Lease : \E k \in Rank : GiveUp(l, k) \/ \E c \in Chan : \E i \in Inc : NoticeIn(l, k, c, i)
   \/ \E t \in Transfer : \E l, x \in Lease : \E p \in Page : Read(t, l, p, x)
   \/ \E l, x \in Lease : \E p \in Page : BadRead(l, p, x) \/ \E g \in Gen : ReadEnd(l, p, g, x) \/ Share(l, p, g, x)
-  \/ \E l \in Lease : \E p \in Page : Append(l, p) \/ Publish(l, p)
+  \/ \E l \in Lease : \E p \in Page : Append(l, p) \/ Publish(l, p) \/ \E x \in Lease : Grow(l, x, p)
+  \/ \E p \in Page : \E g \in Gen : \E x \in Lease : Unpublish(p, g, x)
   \/ \E k \in Rank : Fence(k) \/ FenceEnd(k) \/ \E m \in Nat : RaiseMark(k, m)
   \/ \E k \in Rank : \E i \in Inc : \E d \in DInc : \E e \in Epoch : Connect(k, i, d, e)
   \/ DecodeCrash
@@ -926,9 +915,6 @@ Spec == Init /\ [][Next]_vars
 -----------------------------------------------------------------------------
 (* The properties, by number of the design page.  I1 is TypeOK.               *)
 
-Pending(l, k, p, c, i) ==                     \* at the destination
-  <<l, k, p, c, i>> \in queued \/ <<l, k, p, c, i>> \in flying \/ <<l, k, p, c, i>> \in placing \/ <<l, k, p, c, i>> \in unseen
-Lands(l, k, p, c, i) == <<l, k, p, c, i>> \in placing \/ <<l, k, p, c, i>> \in unseen
 MayLand(l, k, p, c, i) ==                     \* no fence stands between it and the page
   Lands(l, k, p, c, i) \/ ((<<l, k, p, c, i>> \in queued \/ <<l, k, p, c, i>> \in flying) /\ Current(l, k))
 
@@ -942,16 +928,20 @@ NoSourceReuse == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan 
 
 (* I3: what a kernel reads, and what a token was made of.                     *)
 NoForeignRead == \A l, x \in Lease : \A p \in Page : \A g \in Gen : \A k \in Rank :
-  (<<l, p, g, x>> \in krn /\ Owed(x, k, p)) => (mem[p, k] = x /\ ten[x] = ten[l] /\ gpage[x, p] = g)
-NoForeignAnswer == \A l, x \in Lease : \A m \in Lease0 : <<l, x, m>> \in tok => (m = x /\ ten[x] = ten[l])
+  (<<l, p, g, x>> \in krn /\ Owed(x, k, p)) => (mem[p, k] = x /\ Alike(l, x) /\ gpage[x, p] = g)
+NoForeignAnswer == \A l, x \in Lease : \A m \in Lease0 : <<l, x, m>> \in tok => (m = x /\ Alike(l, x))
 
-(* I3: the prefix that it may share: same tenant, still in that generation.   *)
+(* I3: the prefix that it may share: its own domain's, still in that generation. *)
 SharesOwn == \A l, x \in Lease : \A p \in Page :
-  <<l, p, x>> \in shr => (ten[x] = ten[l] /\ gpage[x, p] = gen[p] /\ dof[x] = dinc)
+  <<l, p, x>> \in shr => (Alike(l, x) /\ gpage[x, p] = gen[p] /\ dof[x] = dinc)
 
 (* I4 *)
 Coverage == \A l \in Lease : \A k \in Rank : \A p \in Page :
   (dst[l] = "ready" /\ Owed(l, k, p)) => (got[l, k] /\ mem[p, k] = l /\ <<"complete", l, k, ginc[l, k]>> \in ans)
+
+(* I4: what is read has a rank that owed it, or decode filled it.             *)
+ReadsCovered == \A l, x \in Lease : \A p \in Page : \A g \in Gen :
+  <<l, p, g, x>> \in krn => (app[p] \/ \E k \in Rank : Owed(x, k, p))
 
 (* I5 *)
 NoEarlyRead == \A l, x, y \in Lease : \A p \in Page : \A g \in Gen : \A k \in Rank : \A c \in Chan : \A i \in Inc :
@@ -975,7 +965,13 @@ RejectLeavesNothing == \A t \in Transfer : \A l \in Lease : lead[t] = "refused" 
 (* I12 *)
 NoFalseSuccess == \A t \in Transfer : \A l \in Lease : \A k \in Rank :
   (lead[t] = "ok" /\ tof[l] = t /\ owes[l, k]) => (got[l, k] /\ <<"complete", l, k, ginc[l, k]>> \in ans)
-NoFalseAnswer == \A t \in Transfer : http[t] = "200" => (lead[t] = "ok" /\ t \notin Big)
+NoFalseAnswer == \A t, r \in Transfer :
+  (http[r] = "200" /\ root[t] = r /\ succ[t] = 0) => (lead[t] = "ok" /\ t \notin Big)
+AnswerOfLast == \A t, r \in Transfer :
+  (http[r] # "none" /\ root[t] = r /\ succ[t] = 0) => lead[t] \in {"ok", "failed", "refused"}
+
+(* A request has one transfer at a time.                                      *)
+OneAttempt == \A t \in Transfer : \A l \in Lease : (tof[l] = t /\ succ[t] # 0) => ~Live(l)
 
 (* I13 *)
 OneWriterEach == \A l \in Lease : \A k \in Rank : \A p \in Page : \A c \in Chan : \A i \in Inc :
@@ -1023,6 +1019,10 @@ FailedIsFinal == \A t \in Transfer :
   /\ lead[t] \in {"ok", "failed", "refused"} => lead'[t] = lead[t]
   /\ http[t] # "none" => http'[t] = http[t]
 
+(* I12: the client's error is the first cause.                                *)
+CauseSettles == \A t, r \in Transfer :
+  (root[t] = r /\ (cause[t] = "original" \/ http[r] # "none")) => cause'[t] = cause[t]
+
 (* I14, its part of steps: bytes of a page change by writes of its lease only.*)
 Fresh == \A p \in Page : \A k \in Rank : \A l \in Lease :
   (own[p] = l /\ (mem'[p, k] # mem[p, k] \/ (tagl'[p, k] # tagl[p, k]))) =>
@@ -1032,11 +1032,12 @@ Fresh == \A p \in Page : \A k \in Rank : \A l \in Lease :
 TagsAtStart == \A l, x \in Lease : \A p \in Page : \A g \in Gen :
   (<<l, p, g, x>> \in krn' /\ <<l, p, g, x>> \notin krn) => TagOk(p, x)
 
-Steps == AckMeansDrained /\ HoldEndsByProof /\ PagesEndByProof /\ FailedIsFinal /\ Fresh
+Steps == AckMeansDrained /\ HoldEndsByProof /\ PagesEndByProof /\ FailedIsFinal /\ CauseSettles /\ Fresh
 StepsHold          == [][Steps]_vars
 AckMeansDrainedS   == [][AckMeansDrained]_vars
 ReleaseNeedsProofS == [][HoldEndsByProof /\ PagesEndByProof]_vars
 FailedIsFinalS     == [][FailedIsFinal]_vars
+CauseSettlesS      == [][CauseSettles]_vars
 TagsAtStartS       == [][TagsAtStart]_vars
 FreshS             == [][Fresh]_vars
 =============================================================================
