@@ -169,6 +169,16 @@ type ReadPages struct {
 	Lease  spec.LeaseID
 	Pages  *[spec.ComponentCount][]spec.GrantedPage
 	Checks []TagCheck
+	Copies []PageCopy // to be done between the first check and the kernel, in this order (copy before append)
+}
+
+// PageCopy copies the first Tokens tokens of a page (0: all of it) to another page of the same pool, which stands in the block table
+// already. Both pages are held until ReadEnd. Tags are not copied.
+type PageCopy struct {
+	Component spec.Component
+	Index     uint32
+	From, To  spec.GrantedPage
+	Tokens    uint32
 }
 
 // ReadRefused answers ReadBegin for a lease that is not ready.

@@ -18,8 +18,6 @@ var notTheCores = map[string]string{
 	"Stray": "planted", "Torn": "planted", "Flip": "planted",
 	"DecodeCrash": "the world", "PrefillCrash": "the world",
 	"GiveUp":  "only without the guard FenceFirst",
-	"Share":   "sharing is not built",
-	"Publish": "sharing is not built",
 	"BadRead": "ReadEnd with a finding of the check before the step: its kernel did not run",
 }
 

@@ -19,6 +19,9 @@ func (l *DecodeLeader) submit(s Submit) {
 	q := &drequest{id: s.Req, sub: s, tenant: t, arrival: l.arrivals, maxNew: maxNew, since: l.now,
 		domain: spec.DomainOf(s.Tenant, s.Salt, s.Adapter, l.cfg.Revision)}
 	q.digest = spec.DigestRequest(s.Prompt, q.domain)
+	if l.cfg.Sharing {
+		q.contents = spec.ContentIDs(s.Prompt, q.domain, l.perPage)
+	}
 	l.requests[s.Req] = q
 	t.queue = append(t.queue, q)
 	l.queued++

@@ -19,8 +19,13 @@ func (l *DecodeLeader) start(q *drequest) {
 	q.tenant.active++
 	q.tenant.pages += x.pages
 	x.side.active++
+	if q.first == (spec.TransferID{}) {
+		q.first = x.id
+		l.did("Submit", x.id, fmt.Sprintf("%d prompt tokens, at most %d new", len(q.sub.Prompt), q.maxNew))
+	} else {
+		l.did("Retry", x.id, "after "+q.last.String())
+	}
 	q.last = x.id
-	l.did("Submit", x.id, fmt.Sprintf("%d prompt tokens, at most %d new", len(q.sub.Prompt), q.maxNew))
 	l.did("Ask", x.id, "")
 	l.ask(x)
 }

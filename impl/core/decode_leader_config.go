@@ -15,6 +15,7 @@ type DecodeLeaderConfig struct {
 	Revision    string                      // model revision, part of every request's domain
 	Vocabulary  uint32                      // token ids are 0..Vocabulary-1; 0: not checked here
 	Window      uint32                      // tokens
+	Sharing     bool                        // requests of one domain may share the pages of a common prefix; the ranks' MaxPublished bounds it
 	Prefill     [][]PeerID                  // configured prefill sides: this node's number for each of their ranks, in rank order
 
 	MaxQueue        int      // requests that wait for their Ask; default 1024

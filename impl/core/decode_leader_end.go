@@ -38,7 +38,7 @@ func (l *DecodeLeader) succeed(x *dxfer, finish string) {
 func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 	if x.verdict != verdictOpen {
 		if x.verdict == verdictFailed && !x.answered && !x.preempt && spec.Better(x.cause, cause) != x.cause {
-			x.cause, x.detail = cause, detail
+			l.recause(x, cause, detail)
 			x.retry = x.retry && (x.declined || retryable(cause))
 			l.settle(x, false)
 		}
@@ -57,6 +57,12 @@ func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 		l.clock.set(l.now+Time(l.cfg.CauseGrace), timeGrace, x.id.Counter, 0)
 	}
 	l.settle(x, false)
+}
+
+// recause gives a failed transfer the cause that was first; preempted is none, it comes from elsewhere.
+func (l *DecodeLeader) recause(x *dxfer, cause spec.Cause, detail string) {
+	x.cause, x.detail = cause, detail
+	l.did("Recause", x.id, string(cause))
 }
 
 // retryable reports whether a request may be tried again after a transfer that failed with c: nothing was wrong with the request,
@@ -130,6 +136,9 @@ func (l *DecodeLeader) comeBack(q *drequest, x *dxfer) {
 			q.cause, q.detail = x.cause, x.detail
 		}
 	}
+	if x.id == q.first {
+		q.vague = x.preempt || x.cause.Derived()
+	}
 	q.x, q.since, q.sub.Source = nil, l.now, spec.SourceName{} // a half is bound once
 	at, _ := slices.BinarySearchFunc(l.again, q, func(a, b *drequest) int {
 		if a.arrival < b.arrival {
@@ -157,6 +166,9 @@ func (l *DecodeLeader) answer(q *drequest, finish string) {
 	if finish == "" {
 		l.failed++
 		a.Cause, a.Detail = q.cause, q.detail
+		if q.vague && !q.cause.Derived() {
+			l.did("Recause", q.first, string(q.cause))
+		}
 		if q.cause == spec.CauseTooLong {
 			a.Limits = q.limits
 		}
@@ -190,7 +202,7 @@ func (l *DecodeLeader) end(q *drequest, cause spec.Cause, detail string) {
 		}
 		x.preempt, x.retry = false, false
 		if x.cause == spec.CausePreempted || spec.Better(x.cause, cause) != x.cause {
-			x.cause, x.detail = cause, detail
+			l.recause(x, cause, detail)
 		}
 		l.settle(x, true)
 		return
@@ -246,7 +258,7 @@ func (l *DecodeLeader) stay(x *dxfer, cause spec.Cause, detail string) {
 		return
 	}
 	if x.preempt {
-		x.cause, x.detail = cause, detail
+		l.recause(x, cause, detail)
 	}
 	x.preempt, x.retry = false, false
 	l.settle(x, true)

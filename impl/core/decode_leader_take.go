@@ -27,7 +27,7 @@ func (l *DecodeLeader) tryTake() {
 	for k := range x.held {
 		x.held[k] = true
 		l.toRank(k, Take{Transfer: x.id, Domain: q.domain, Request: q.digest, Tokens: uint32(len(q.sub.Prompt)),
-			Prefill: x.side.peers, MaxGrow: uint32(len(q.sub.Prompt)) + q.maxNew})
+			Prefill: x.side.peers, MaxGrow: uint32(len(q.sub.Prompt)) + q.maxNew, Contents: q.contents})
 	}
 }
 

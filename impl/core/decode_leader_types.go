@@ -11,10 +11,13 @@ type drequest struct {
 	maxNew   uint32
 	digest   spec.RequestDigest
 	domain   spec.Domain
-	since    Time // queued
-	deadline Time // 0: none
+	contents []spec.ContentID // of its full pages; nil without sharing
+	since    Time             // queued
+	deadline Time             // 0: none
 	x        *dxfer
 	last     spec.TransferID // of its last transfer; zero before the first
+	first    spec.TransferID // of its first transfer; zero before it
+	vague    bool            // the cause on record of its first transfer, which is over, is derived: it made room, or something else failed
 	sent     []int32         // tokens that left, all of them
 	opened   bool            // OpenStream was given
 	prefill  uint32          // prompt tokens by prefill's count

@@ -13,7 +13,8 @@ const reserveOwner = ^pages.Owner(0)
 // DecodeRank owns one rank's pools at decode: leases with their pages, generations and holds, the epoch, fences and mark of each
 // link. Its rules are protocol.md's; the names in Did are those of TLA/Transfer.tla. Not safe for concurrent use.
 // decode_rank_link.go has the life of a link, _fence.go fences and quarantine, _take.go leases, _receipt.go the drain and its
-// receipts, _pull.go pulled parts, _ready.go verify and reads.
+// receipts, _pull.go pulled parts, _ready.go verify and reads,
+// _share.go prefixes that leases share.
 type DecodeRank struct {
 	cfg     DecodeRankConfig
 	own     spec.Incarnation
@@ -43,6 +44,8 @@ type DecodeRank struct {
 	refused     uint64
 	fences      uint64
 	alarms      uint64
+	hits        uint64 // pages shared
+	published   int    // pages known
 }
 
 // Timer kinds of a decode rank.
@@ -67,6 +70,7 @@ func NewDecodeRank(cfg DecodeRankConfig) (*DecodeRank, error) {
 	for i := range cfg.Layouts {
 		r.layouts[cfg.Layouts[i].Component] = &cfg.Layouts[i]
 	}
+	r.pools[spec.KV].AllowSharing(cfg.MaxPublished)
 	if cfg.Reserve != [spec.ComponentCount]uint32{} {
 		if _, ok := r.pools.Take(cfg.Reserve, reserveOwner); !ok {
 			return nil, fmt.Errorf("%w: the reserved pages are not there", ErrConfig)
@@ -274,7 +278,7 @@ func (r *DecodeRank) link(p PeerID) *dlink {
 
 // Status is a snapshot for people.
 func (r *DecodeRank) Status() DecodeRankStatus {
-	s := DecodeRankStatus{Stopped: r.stopped, Ending: r.ending, Quarantine: len(r.findings), Next: r.nextGrant(), Refused: r.refused, Fences: r.fences, Alarms: r.alarms}
+	s := DecodeRankStatus{Stopped: r.stopped, Ending: r.ending, Quarantine: len(r.findings), Next: r.nextGrant(), Refused: r.refused, Fences: r.fences, Alarms: r.alarms, Published: r.published, Hits: r.hits}
 	for c, l := range r.pools {
 		if l != nil {
 			s.Pools[c] = PoolStatus(l.Counts())

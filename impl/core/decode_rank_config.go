@@ -15,6 +15,7 @@ type DecodeRankConfig struct {
 	Window       uint32                      // tokens; a prefill peer's must be equal
 	Digests      bool                        // page digests wanted; a prefill peer's setting must be equal
 	NoStepChecks bool                        // the tag check before and after each step is traded away by the operator
+	MaxPublished int                         // KV pages that may be known at a time as prefixes to share; 0: nothing is shared
 	Peers        []PeerConfig                // the prefill ranks that this node has links with, by rising ID
 
 	Heartbeat      Duration // between two Pings of an open link; default 1 s
@@ -74,6 +75,9 @@ func (c DecodeRankConfig) Validate() error {
 		if c.Reserve[l.Component] >= l.Shape.Pages {
 			return fmt.Errorf("%w: %s: %d pages reserved of %d", ErrConfig, l.Component, c.Reserve[l.Component], l.Shape.Pages)
 		}
+	}
+	if c.MaxPublished < 0 {
+		return fmt.Errorf("%w: max_published = %d", ErrConfig, c.MaxPublished)
 	}
 	for i := 1; i < len(c.Peers); i++ {
 		if c.Peers[i].ID <= c.Peers[i-1].ID {

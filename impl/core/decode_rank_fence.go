@@ -99,13 +99,12 @@ func (r *DecodeRank) endHold(h *dhold, how string) {
 	}
 }
 
-// finding is a set of pages whose tags or bytes were found wrong. It ends by a fence, begun after the finding, of each link that was
-// granted the pages.
+// finding is a set of pages whose tags or bytes were found wrong, and the leases that failed by it. It ends by a fence, begun after the
+// finding, of each link that was granted any page of these leases.
 type finding struct {
-	lease    spec.LeaseID
-	transfer spec.TransferID
-	pages    []compPage
-	waits    []findingWait
+	leases []*dlease
+	pages  []compPage
+	waits  []findingWait
 }
 
 type compPage struct {
@@ -128,10 +127,11 @@ func (f *finding) begun(k *dlink, old spec.Epoch) {
 	}
 }
 
-// quarantine takes the pages of bad parts out of use. Links that were granted them are fenced: at once if they are down or owe
-// nothing, else when they next owe nothing or the wait is over, so that bystanders may end well. No new grant goes out meanwhile.
+// quarantine takes the pages of bad parts out of use, for every lease that holds them. Links that were granted them are fenced: at once
+// if they are down or owe nothing, else when they next owe nothing or the wait is over, so that bystanders may end well. No new grant
+// goes out meanwhile.
 func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
-	f := &finding{lease: l.id, transfer: l.transfer}
+	f := &finding{}
 	for _, b := range bad {
 		if b.Component >= spec.ComponentCount || uint64(b.Index) >= uint64(len(l.pages[b.Component])) {
 			continue
@@ -140,27 +140,51 @@ func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
 		if slices.Contains(f.pages, p) {
 			continue
 		}
-		if err := r.pools[b.Component].Quarantine(l.owner(), p.page); err != nil {
+		if err := r.takeOut(l, b, p); err != nil {
 			r.broken(2, "quarantine of a page of lease %d: %v", l.id, err)
 			return
 		}
 		f.pages = append(f.pages, p)
 	}
+	r.published -= len(r.pools[spec.KV].Ended())
 	r.alarms++
 	r.do(Alarm{Lease: l.id, Bad: bad})
 	if len(f.pages) == 0 {
 		return
 	}
 	l.bad = true
-	for _, h := range l.holds {
-		f.waits = append(f.waits, findingWait{link: h.link})
+	r.supersede(f, l)
+	f.leases = append(f.leases, l)
+	r.spoil(f, l, f.pages)
+	for _, x := range f.leases {
+		for _, k := range r.writers(x) {
+			if !slices.ContainsFunc(f.waits, func(w findingWait) bool { return w.link == k }) {
+				f.waits = append(f.waits, findingWait{link: k})
+			}
+		}
 	}
 	r.findings = append(r.findings, f)
-	for _, h := range l.holds {
-		r.wantFence(h.link)
+	for _, w := range slices.Clone(f.waits) {
+		r.wantFence(w.link)
 	}
-	if len(l.holds) == 0 {
+	if len(f.waits) == 0 {
 		r.settleFindings(nil, 0)
+	}
+}
+
+// takeOut puts one page into quarantine, the lease's own or one that it shares.
+func (r *DecodeRank) takeOut(l *dlease, b BadPart, p compPage) error {
+	if p.component == spec.KV && uint64(b.Index) < uint64(len(l.shared)) {
+		return r.pools[p.component].QuarantineShared(l.share, b.Index, p.page)
+	}
+	return r.pools[p.component].Quarantine(l.owner(), p.page)
+}
+
+// supersede takes out of older findings what is found anew: it waits for fences begun from now on.
+func (r *DecodeRank) supersede(f *finding, l *dlease) {
+	for _, old := range r.findings {
+		old.pages = slices.DeleteFunc(old.pages, func(p compPage) bool { return slices.Contains(f.pages, p) })
+		old.leases = slices.DeleteFunc(old.leases, func(x *dlease) bool { return x == l })
 	}
 }
 
@@ -180,11 +204,11 @@ func (r *DecodeRank) quarantineTime(k *dlink, at Time) {
 	}
 }
 
-// settleFindings ends the quarantines whose fences are all back.
+// settleFindings ends the quarantines whose fences are all back and whose leases are not read any more.
 func (r *DecodeRank) settleFindings(k *dlink, old spec.Epoch) {
 	keep := r.findings[:0]
 	for _, f := range r.findings {
-		open := false
+		open := slices.ContainsFunc(f.leases, func(l *dlease) bool { return l.read })
 		for i := range f.waits {
 			w := &f.waits[i]
 			w.done = w.done || (w.link == k && w.begun && w.old <= old)
@@ -200,7 +224,9 @@ func (r *DecodeRank) settleFindings(k *dlink, old spec.Epoch) {
 				return
 			}
 		}
-		r.do(Did{Name: "QuarantineEnd", Transfer: f.transfer, Lease: f.lease, Detail: fmt.Sprintf("%d pages", len(f.pages))})
+		for _, l := range f.leases {
+			r.did("QuarantineEnd", l, nil, fmt.Sprintf("%d pages", len(f.pages)))
+		}
 		r.freed()
 	}
 	clear(r.findings[len(keep):])

@@ -16,8 +16,9 @@ func partBytes(l *spec.Layout, p spec.Part, i uint32) uint32 {
 	return (p.LayerHi - p.LayerLo) * m.KVs * (p.HeadHi - p.HeadLo) * (hi - lo) * m.HeadDim * m.ElemBytes
 }
 
-// plan computes the parts that a prefill side owes for tokens prompt tokens, all components, in order of component and index.
-func (r *DecodeRank) plan(side []*dlink, tokens uint32) ([]spec.Part, error) {
+// plan computes the parts that a prefill side owes for tokens prompt tokens, all components, in order of component and index. The
+// tokens before from are there already (shared whole KV pages): nobody owes them.
+func (r *DecodeRank) plan(side []*dlink, tokens, from uint32) ([]spec.Part, error) {
 	all := make([][]spec.Layout, len(side))
 	for i, k := range side {
 		all[i] = k.layouts
@@ -43,6 +44,11 @@ func (r *DecodeRank) plan(side []*dlink, tokens uint32) ([]spec.Part, error) {
 		ps, err := spec.PlanParts(*own, srcs, tokens, writer)
 		if err != nil {
 			return nil, err
+		}
+		for i := range ps {
+			if c == spec.KV {
+				ps[i].TokenLo = from
+			}
 		}
 		parts = append(parts, ps...)
 	}

@@ -64,6 +64,9 @@ func (r *DecodeRank) unused(l *dlease) (checks []VoidCheck) {
 			}
 		}
 		for i := range ps {
+			if spec.Component(c) == spec.KV && i < len(l.shared) {
+				continue
+			}
 			from := used
 			if spec.Component(c) == spec.KV && uint32(i) >= local {
 				from = 1
@@ -97,8 +100,15 @@ func (r *DecodeRank) verified(e Verified) {
 }
 
 func (r *DecodeRank) makeReady(l *dlease) {
+	if !r.assertShared(l, 0, len(l.shared)) {
+		return
+	}
 	for c := range l.pages {
-		if !r.assertOwn(l, spec.Component(c), 0, len(l.pages[c])) {
+		lo := 0
+		if spec.Component(c) == spec.KV {
+			lo = len(l.shared)
+		}
+		if !r.assertOwn(l, spec.Component(c), lo, len(l.pages[c])) {
 			return
 		}
 	}
@@ -110,6 +120,8 @@ func (r *DecodeRank) makeReady(l *dlease) {
 	r.did("Verify", l, nil, "")
 	r.move(l, dleaseReady)
 	r.did("Ready", l, nil, "")
+	l.checks = append(l.checks, sharedChecks(l)...)
+	r.publish(l)
 	r.tell(LeaseReady{Transfer: l.transfer})
 }
 
@@ -140,9 +152,13 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 		r.do(ReadRefused{Lease: e.Lease, Cause: cause})
 		return
 	}
-	index := int(e.Pos / r.layouts[spec.KV].Equal.TokensPerPage)
-	if !r.ledgerAdd(l, readHold()) || !r.assertOwn(l, spec.KV, index, index+1) || !r.assertChecks(l) {
+	if !r.ledgerAdd(l, readHold()) || !r.assertRead(l, e.Pos) {
 		r.do(ReadRefused{Lease: e.Lease, Cause: spec.CauseInvariant})
+		return
+	}
+	if e.Pos != 0 && !r.store(l, e.Pos) {
+		r.ledgerEnd(l, readHold())
+		r.do(ReadRefused{Lease: e.Lease, Cause: spec.CauseOverCapacity})
 		return
 	}
 	l.read = true
@@ -151,7 +167,7 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 		v := l.pages
 		l.view = &v
 	}
-	out := ReadPages{Lease: l.id, Pages: l.view}
+	out := ReadPages{Lease: l.id, Pages: l.view, Copies: l.copies}
 	if !r.cfg.NoStepChecks {
 		out.Checks = l.checks
 	}
@@ -175,9 +191,13 @@ func (r *DecodeRank) readEnd(e ReadEnd) {
 	l.read = false
 	r.touch(l)
 	r.did("ReadEnd", l, nil, "")
+	if e.Copied {
+		l.copies = nil
+	}
 	if len(e.Bad) > 0 {
 		r.quarantine(l, e.Bad)
 		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
 	}
 	r.ledgerEnd(l, readHold())
+	r.settleFindings(nil, 0)
 }

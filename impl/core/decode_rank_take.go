@@ -33,25 +33,22 @@ func (r *DecodeRank) take(m Take) {
 		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CauseTooLong, Detail: err.Error()})
 		return
 	}
-	parts, err := r.plan(side, m.Tokens)
-	if err != nil {
+	if _, err := r.plan(side, m.Tokens, 0); err != nil {
 		r.tell(NoPlan{Transfer: m.Transfer, Cause: spec.CauseIncompatible, Detail: err.Error()})
 		return
 	}
+	l := &dlease{id: r.next, transfer: m.Transfer, domain: m.Domain, request: m.Request, tokens: m.Tokens, side: side, contents: m.Contents, digests: map[partKey][]uint64{}}
 	waits := slices.ContainsFunc(side, func(k *dlink) bool { return k.wants != 0 })
-	if waits || r.taken != nil || len(r.leases) >= r.cfg.MaxLeases || !r.pools.Fits(need) {
+	if waits || r.taken != nil || len(r.leases) >= r.cfg.MaxLeases || !r.takePages(l, need) {
 		r.wanted = true
 		r.tell(NoRoom{Transfer: m.Transfer})
 		return
 	}
-	l := &dlease{id: r.next, transfer: m.Transfer, domain: m.Domain, request: m.Request, tokens: m.Tokens, side: side, parts: parts, digests: map[partKey][]uint64{}}
-	got, ok := r.pools.Take(need, l.owner())
-	if !ok {
-		r.broken(2, "pages were free and could not be taken")
+	if l.parts, err = r.plan(side, m.Tokens, uint32(len(l.shared))*r.layouts[spec.KV].Equal.TokensPerPage); err != nil {
+		r.broken(4, "no plan behind a shared prefix: %v", err)
 		return
 	}
 	r.next++
-	l.pages = got
 	for _, k := range side {
 		l.opened = append(l.opened, k.opened)
 	}
@@ -60,6 +57,27 @@ func (r *DecodeRank) take(m Take) {
 	r.touch(l)
 	r.voidPages(l)
 	r.tell(Taken{Transfer: l.transfer, Lease: l.id})
+}
+
+// takePages takes shares of the longest published prefix and fresh pages for the rest, all or none.
+func (r *DecodeRank) takePages(l *dlease, need [spec.ComponentCount]uint32) bool {
+	r.sharePrefix(l)
+	need[spec.KV] -= uint32(len(l.shared))
+	got, ok := r.pools.Take(need, l.owner())
+	r.withdrawn()
+	if !ok {
+		r.endShare(l)
+		return false
+	}
+	for i := len(l.shared); i > 0; i-- { // in front, in order
+		got[spec.KV] = append(got[spec.KV], spec.GrantedPage{})
+	}
+	copy(got[spec.KV][len(l.shared):], got[spec.KV])
+	for i, p := range l.shared {
+		got[spec.KV][i] = spec.GrantedPage{Page: p.Page, Gen: p.Gen}
+	}
+	l.pages = got
+	return true
 }
 
 // wholeSide finds the links of a prefill side and checks that they are open and of one side.
@@ -85,9 +103,12 @@ func (r *DecodeRank) wholeSide(peers []PeerID) ([]*dlink, error) {
 	return side, nil
 }
 
-// voidPages voids every slot of new pages and signs those that decode fills itself.
+// voidPages voids every slot of fresh pages and signs those that decode fills itself. Shared ones are nobody's to touch.
 func (r *DecodeRank) voidPages(l *dlease) {
 	for c, ps := range l.pages {
+		if spec.Component(c) == spec.KV {
+			ps = ps[len(l.shared):]
+		}
 		if len(ps) == 0 {
 			continue
 		}
@@ -136,7 +157,10 @@ func (r *DecodeRank) goOn(m Go) {
 	}
 	r.move(l, dleaseFilling)
 	r.taken, l.granted = nil, true
-	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV]), len(l.holds)))
+	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV])-len(l.shared), len(l.holds)))
+	for _, p := range l.shared {
+		r.did("Share", l, nil, shareText(p))
+	}
 	for _, h := range l.holds {
 		g := r.grantOf(h)
 		if h.pull == nil {
@@ -151,7 +175,7 @@ func (r *DecodeRank) goOn(m Go) {
 
 func (r *DecodeRank) grantOf(h *dhold) spec.Grant {
 	l := h.lease
-	return spec.Grant{Transfer: l.transfer, Lease: l.id, Domain: l.domain, Tokens: l.tokens, Pages: l.pages, Parts: h.parts, Digests: r.cfg.Digests}
+	return spec.Grant{Transfer: l.transfer, Lease: l.id, Domain: l.domain, Tokens: l.tokens, Pages: l.grantedPages(), Parts: h.parts, Digests: r.cfg.Digests}
 }
 
 // ask starts the repeats of a Grant or an Abort.
@@ -283,6 +307,7 @@ func (r *DecodeRank) ledgerEnd(l *dlease, h pages.Hold) {
 			return
 		}
 	}
+	e.Freed += r.endShare(l)
 	if l.granted && !l.bad { // pages that were never granted were never the specification's; bad ones end by QuarantineEnd
 		r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))
 	}
@@ -330,6 +355,7 @@ func (r *DecodeRank) grow(m Grow) {
 		var need [spec.ComponentCount]uint32
 		need[spec.KV] = 1
 		got, ok := r.pools.Take(need, l.owner())
+		r.withdrawn()
 		if !ok {
 			r.wanted = true
 			r.tell(GrowNoRoom{Transfer: m.Transfer})
@@ -340,6 +366,11 @@ func (r *DecodeRank) grow(m Grow) {
 		page := got[spec.KV][0].Page
 		r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{page}})
 		r.do(PutTag{Component: spec.KV, Page: page, Tag: l.localTag(index)})
+		r.did("Grow", l, nil, fmt.Sprintf("kv page %d", page))
+		if err := r.pools[spec.KV].Store(l.owner(), page); err != nil {
+			r.broken(18, "grown page of lease %d: %v", l.id, err)
+			return
+		}
 		l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: page, Want: l.localTag(index)})
 		l.view = nil
 	}

@@ -82,6 +82,12 @@ type dlease struct {
 	bad      bool // pages of it went into quarantine
 	cause    spec.Cause
 	appended uint32 // lowest position that decode wrote, +1; 0: none. Pages from there are out of digest checks
+
+	contents []spec.ContentID    // of the prompt's full pages; nil: nothing of it is published
+	shared   []pages.Publication // the first KV pages: others filled them
+	share    pages.Group         // the hold on them; 0 without
+	copies   []PageCopy          // not done yet
+	left     uint32              // own KV pages that were copied and stand in the block table no more
 }
 
 // owner is the lease in the ledger.

@@ -31,6 +31,8 @@ type DecodeRankStatus struct {
 	Refused    uint64                          `json:"refused"`    // messages refused since the start
 	Fences     uint64                          `json:"fences"`     // fences begun since the start
 	Alarms     uint64                          `json:"alarms"`     // findings of bad tags or digests since the start
+	Published  int                             `json:"published"`  // KV pages known as prefixes to share
+	Hits       uint64                          `json:"hits"`       // KV pages taken as shares since the start
 }
 
 // PoolStatus is a pool's pages by state. They add up to Total (I17).

@@ -135,11 +135,13 @@ type ReadBegin struct {
 	Pos   uint32
 }
 
-// ReadEnd ends a read: the kernel has stopped and the tags were checked again. Bad is what either check found.
+// ReadEnd ends a read: the kernel has stopped and the tags were checked again. Bad is what either check found. Copied says that the
+// copies of its ReadPages were done; where it had some and they were not, the next read has them again.
 type ReadEnd struct {
 	event
-	Lease spec.LeaseID
-	Bad   []BadPart
+	Lease  spec.LeaseID
+	Bad    []BadPart
+	Copied bool
 }
 
 // Side carries a message between a leader and one of its ranks. At the leader, Rank is the sender; at a rank, it is its own.

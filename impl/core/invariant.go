@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"kvfence/spec"
 )
@@ -10,7 +11,8 @@ import (
 // the machine, fences every link, and nothing is served any more. Where a number is asserted:
 //
 //	2  every move of the ledger (an error is a page that was not what it should be); assertLease: the lease has its pages
-//	3  assertOwn: what becomes ready, and the page that a step answers from, is the lease's in the ledger, in its generation
+//	3  assertOwn: what becomes ready, and the page that a step answers from, is the lease's in the ledger, in its generation;
+//	   assertShared: or it is held as a share, and was filled in that generation for the same domain, tokens and position
 //	4  assertLease: ready means that every hold got its parts
 //	5  assertLease: a read runs on a lease without standing holds
 //	7  assertLease: what fills was granted in the link's present epoch and incarnation
@@ -22,8 +24,9 @@ import (
 //	13 assertWriters: at the grant each part is owed by one link; ledgerEnd: pages that become free have no writer
 //	15 assertChecks: a step compares the tag of every part of its block table; assertLease: where one differed, nothing is read on
 //	16 assertLinks: an epoch that is fenced is below the link's
-//	17 assert: the pools add up
-//	18 assertLease: decode has appended only to a lease without standing holds
+//	17 assert: the pools add up; assertLease: a lease's pages are those of its block table that it does not share, and those it copied
+//	18 assertLease: decode has appended only to a lease without standing holds, and to a page that is not published; publish: nothing
+//	   that decode stored into is published (the ledger says so), and nothing that a link may write
 //
 // 6 and 14 are about what is posted: PrefillRank asserts them (prefill_rank_fill.go). A finding of Verify or of a step's checks is no
 // broken invariant: it is what they are for. It ends in quarantine; I15 is broken where it is not heeded.
@@ -83,12 +86,68 @@ func (r *DecodeRank) assertLease(l *dlease) {
 		r.broken(18, "lease %d was appended to with %d standing holds", l.id, standing)
 	case l.bad && l.state == dleaseReady:
 		r.broken(15, "lease %d is ready, and tags of it differed", l.id)
+	case l.appended > 0 && !r.storedAlone(l, l.appended-1):
+		r.broken(18, "lease %d was appended to at %d, in a page that others may read", l.id, l.appended-1)
 	}
 	for c, p := range r.pools {
-		if p != nil && p.Pages(l.owner()) != uint32(len(l.pages[c])) {
-			r.broken(2, "lease %d has %d %s pages in the ledger, %d by its list", l.id, p.Pages(l.owner()), spec.Component(c), len(l.pages[c]))
+		if p == nil {
+			continue
+		}
+		n := uint32(len(l.pages[c]))
+		if spec.Component(c) == spec.KV {
+			n += l.left - uint32(len(l.shared))
+		}
+		if p.Pages(l.owner()) != n {
+			r.broken(2, "lease %d has %d %s pages in the ledger, %d by its list", l.id, p.Pages(l.owner()), spec.Component(c), n)
 		}
 	}
+	if (len(l.shared) > 0) != (l.share != 0) {
+		r.broken(17, "lease %d shares %d pages and its hold on them is %d", l.id, len(l.shared), l.share)
+	}
+}
+
+// storedAlone reports that the page of a position was stored into by decode, and that nobody else knows it.
+func (r *DecodeRank) storedAlone(l *dlease, pos uint32) bool {
+	kv := r.pools[spec.KV]
+	page := l.pages[spec.KV][pos/r.layouts[spec.KV].Equal.TokensPerPage].Page
+	_, known := kv.Published(page)
+	return kv.Stored(page) && !known
+}
+
+// assertRead is I3 and I15 at the start of a read: the page of its position; at the first read, all shared ones.
+func (r *DecodeRank) assertRead(l *dlease, pos uint32) bool {
+	index := int(pos / r.layouts[spec.KV].Equal.TokensPerPage)
+	hi := index + 1
+	if pos == 0 {
+		hi = max(hi, len(l.shared))
+	}
+	shared := min(hi, len(l.shared))
+	return r.assertShared(l, min(index, shared), shared) && r.assertOwn(l, spec.KV, max(index, len(l.shared)), max(hi, len(l.shared))) && r.assertChecks(l)
+}
+
+// assertShared is I3 for shared pages lo to hi of a lease: its hold on them stands, they are in the generation that was published, and
+// what was published is the lease's own prefix: domain, content, position.
+func (r *DecodeRank) assertShared(l *dlease, lo, hi int) bool {
+	kv := r.pools[spec.KV]
+	for i := lo; i < hi; i++ {
+		p := l.shared[i]
+		switch {
+		case l.pages[spec.KV][i] != spec.GrantedPage{Page: p.Page, Gen: p.Gen}:
+			r.broken(3, "lease %d would read kv page %d at index %d, and shares page %d there", l.id, l.pages[spec.KV][i].Page, i, p.Page)
+		case !kv.Shares(l.share, uint32(i), p.Page) || kv.Gen(p.Page) != p.Gen:
+			r.broken(3, "lease %d would read kv page %d in generation %d without a share of it: it is in %d", l.id, p.Page, p.Gen, kv.Gen(p.Page))
+		case p.Domain != l.domain || p.Content != l.contents[i]:
+			r.broken(3, "lease %d would read kv page %d, which was filled for another domain or other tokens", l.id, p.Page)
+		case slices.ContainsFunc(p.Tags, func(t spec.Tag) bool {
+			return t.Domain != l.domain || t.Index != uint32(i) || t.Gen != p.Gen || uint64(t.Lease) != uint64(p.Filler)
+		}):
+			r.broken(3, "lease %d would read kv page %d by the tags of another page", l.id, p.Page)
+		default:
+			continue
+		}
+		return false
+	}
+	return true
 }
 
 // assertOwn is I3 for pages lo to hi of a lease: they are its own in the ledger, in the generation that their tags name.
@@ -124,10 +183,13 @@ func (r *DecodeRank) assertWriters(l *dlease) bool {
 
 // assertChecks is I15 before a step: the tags that it compares are those of every part and every local page of its block table.
 func (r *DecodeRank) assertChecks(l *dlease) bool {
-	want := len(l.pages[spec.KV]) - int(r.localFrom(l))
+	want := len(l.pages[spec.KV]) - int(r.localFrom(l)) + int(l.left)
 	for _, p := range l.parts {
 		lo, hi := p.PageRange(*r.layouts[p.Component])
 		want += int(hi - lo)
+	}
+	for _, p := range l.shared {
+		want += len(p.Tags)
 	}
 	if len(l.checks) != want {
 		r.broken(15, "lease %d: a step would compare %d tags, its block table has %d", l.id, len(l.checks), want)

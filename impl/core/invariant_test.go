@@ -102,7 +102,7 @@ var brokenAtDecode = []broken{
 	{17, "a page comes out of quarantine that was not in it", func(g *dRig) Event {
 		l := g.readied()
 		k := g.link(1)
-		g.r.findings = append(g.r.findings, &finding{lease: l.id, pages: []compPage{{spec.KV, l.pages[spec.KV][0].Page}}, waits: []findingWait{{link: k, begun: true, old: k.epoch}}})
+		g.r.findings = append(g.r.findings, &finding{leases: []*dlease{l}, pages: []compPage{{spec.KV, l.pages[spec.KV][0].Page}}, waits: []findingWait{{link: k, begun: true, old: k.epoch}}})
 		k.fencing = append(k.fencing, k.epoch)
 		k.epoch++
 		return FenceDone{Peer: 1, Old: k.epoch - 1, OK: true}

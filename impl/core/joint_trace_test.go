@@ -65,7 +65,7 @@ func (f *follower) leader(d Did) {
 	}
 	was := f.lead[d.Transfer]
 	next := map[string]map[string]string{
-		"Submit": {"": "submitted"}, "Ask": {"submitted": "asking"}, "RecvAsked": {"asking": "open"}, "Run": {"open": "run"}, "Success": {"run": "ok"},
+		"Submit": {"": "submitted"}, "Retry": {"": "submitted"}, "Recause": {"failed": "failed"}, "Ask": {"submitted": "asking"}, "RecvAsked": {"asking": "open"}, "Run": {"open": "run"}, "Success": {"run": "ok"},
 		"Failure": {"submitted": "failed", "asking": "failed", "open": "failed", "run": "failed"}, "Answer": {"ok": "ok", "failed": "failed"},
 	}[d.Name][was]
 	require.NotEmpty(f.w.t, next, "%s of %s in state %q", d.Name, d.Transfer, was)

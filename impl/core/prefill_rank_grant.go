@@ -82,7 +82,8 @@ func overlap(a, b spec.Part) bool {
 	return tokens && cross(a.LayerLo, a.LayerHi, b.LayerLo, b.LayerHi) && cross(a.HeadLo, a.HeadHi, b.HeadLo, b.HeadHi)
 }
 
-// judgePages tests the pages of a push grant: within decode's pool, handed out, none twice.
+// judgePages tests the pages of a push grant: within decode's pool, handed out, none twice. The first KV pages may be void: decode shares
+// what they hold, and no part has a byte there.
 func judgePages(k *prefillLink, g spec.Grant) string {
 	for c := range spec.ComponentCount {
 		if len(g.Pages[c]) == 0 {
@@ -93,7 +94,7 @@ func judgePages(k *prefillLink, g spec.Grant) string {
 			return fmt.Sprintf("pages of %s, which decode does not have", c)
 		}
 		seen := make(map[spec.PageID]struct{}, len(g.Pages[c]))
-		for _, p := range g.Pages[c] {
+		for _, p := range g.Pages[c][judgeShared(theirs, g, c):] {
 			if uint32(p.Page) >= theirs.Shape.Pages || p.Gen == 0 {
 				return fmt.Sprintf("%s page %d generation %d is not one of decode's pool of %d", c, p.Page, p.Gen, theirs.Shape.Pages)
 			}
@@ -104,6 +105,23 @@ func judgePages(k *prefillLink, g spec.Grant) string {
 		}
 	}
 	return ""
+}
+
+// judgeShared is how many KV pages a push grant leaves out at its beginning: the void ones before the first that a part has bytes in.
+func judgeShared(theirs *spec.Layout, g spec.Grant, c spec.Component) (n uint32) {
+	if c != spec.KV {
+		return 0
+	}
+	first := uint32(len(g.Pages[c]))
+	for _, p := range g.Parts {
+		if lo, hi := p.PageRange(*theirs); p.Component == c && lo < hi {
+			first = min(first, lo)
+		}
+	}
+	for n < first && g.Pages[c][n] == (spec.GrantedPage{}) {
+		n++
+	}
+	return n
 }
 
 // SourceSlot is the tag slot of a part in prefill's source pages (pull). Several ranks of one decode side may read the same page,

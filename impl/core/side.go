@@ -19,8 +19,9 @@ type Take struct {
 	Domain   spec.Domain
 	Request  spec.RequestDigest
 	Tokens   uint32
-	Prefill  []PeerID // this side's number for each prefill rank, in rank order
-	MaxGrow  uint32   // positions that the transfer may grow to
+	Prefill  []PeerID         // this side's number for each prefill rank, in rank order
+	MaxGrow  uint32           // positions that the transfer may grow to
+	Contents []spec.ContentID // of the prompt's full pages; nil: nothing is shared or published for it
 }
 
 // Go sends the grants of a taken lease.

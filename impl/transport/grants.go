@@ -209,7 +209,7 @@ func (g *Grants) Strays(c spec.Component, pages []spec.PageID) bool {
 	}
 	for _, l := range g.strays {
 		for _, p := range l.pages[c] {
-			if _, is := asked[p.Page]; is {
+			if _, is := asked[p.Page]; is && p.Gen != 0 { // generation 0: not granted
 				return true
 			}
 		}
