@@ -3,8 +3,8 @@ package model
 import "strings"
 
 // Args are the values of an action's parameters, each under its name in the TLA+ text; Ks is K. S and Ks are bit sets. C is a
-// channel or the kind of a receipt, I an incarnation, as the action has it.
-type Args struct{ T, N, L, X, P, K, C, I, Q, V, G, M, D, E, S, Ks uint8 }
+// channel, the kind of a receipt or the cause of a failure, as the action has it.
+type Args struct{ T, U, R, N, A, F, L, X, P, K, C, I, Q, V, G, M, D, E, S, Ks uint8 }
 
 // Param is a parameter of an action: its name and its domain in the TLA+ text.
 type Param struct {
@@ -12,6 +12,9 @@ type Param struct {
 }
 
 // Guard is a conjunct without primes. Text is the conjunct of the TLA+ text, blanks squeezed; Holds is it in Go.
+//
+// A conjunct that is an operator with primes in it (Place of Fabric.tla, Quarantine) stands for that operator's conjuncts, one
+// by one, its parameters replaced.
 type Guard struct {
 	Text  string
 	Holds func(w *Settings, s *State, a *Args) bool
@@ -55,8 +58,8 @@ func (u Update) Vars() []string {
 			vars = append(vars, u.Text[start:i])
 		}
 	}
-	if strings.Contains(u.Text, "Quarantine(") {
-		vars = append(vars, "dst", "qep")
+	if strings.Contains(u.Text, "Spoil(") {
+		vars = append(vars, "dst", "qep", "pubs")
 	}
 	return vars
 }

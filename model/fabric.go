@@ -74,8 +74,8 @@ func actLaunch() Action {
 	return Action{
 		Name: "Launch", Params: append(writeParams(), Param{"q", "SPage"}),
 		Guards: []Guard{
-			guardIn(`<<l, k, p, c, i>> \in queued`, queued),
 			{`src[l, k, p, c] = q`, func(w *Settings, s *State, a *Args) bool { return s.Src[a.L][a.K][a.P][a.C] == a.Q }},
+			guardIn(`<<l, k, p, c, i>> \in queued`, queued),
 		},
 		Updates: []Update{
 			leave(`queued' = queued \ {<<l, k, p, c, i>>}`, queued),
@@ -89,9 +89,9 @@ func actCheck() Action {
 	return Action{
 		Name: "Check", Params: writeParams(),
 		Guards: []Guard{
-			guardIn(`<<l, k, p, c, i>> \in flying`, flying),
 			{`PlaceChecks => gep[l, k] = ep[k]`, func(w *Settings, s *State, a *Args) bool { return !w.PlaceChecks || s.Gep[a.L][a.K] == s.Ep[a.K] }},
 			{`DecodeInc => dof[l] = dinc`, func(w *Settings, s *State, a *Args) bool { return !w.DecodeInc || s.Dof[a.L] == s.Dinc }},
+			guardIn(`<<l, k, p, c, i>> \in flying`, flying),
 		},
 		Updates: []Update{
 			leave(`flying' = flying \ {<<l, k, p, c, i>>}`, flying),
@@ -104,8 +104,8 @@ func actDrop() Action {
 	return Action{
 		Name: "Drop", Params: writeParams(),
 		Guards: []Guard{
-			guardIn(`<<l, k, p, c, i>> \in flying`, flying),
 			{`~Current(l, k)`, func(w *Settings, s *State, a *Args) bool { return !current(s, a.L, a.K) }},
+			guardIn(`<<l, k, p, c, i>> \in flying`, flying),
 		},
 		Updates: []Update{leave(`flying' = flying \ {<<l, k, p, c, i>>}`, flying)},
 	}
@@ -116,10 +116,10 @@ func actLose() Action {
 		Name: "Lose", Params: writeParams(),
 		Guards: []Guard{
 			{`Losing`, func(w *Settings, s *State, a *Args) bool { return w.Losing }},
+			{`i = pinc[k]`, func(w *Settings, s *State, a *Args) bool { return a.I == s.Pinc[a.K] }},
 			{`<<l, k, p, c, i>> \in queued \/ <<l, k, p, c, i>> \in flying`, func(w *Settings, s *State, a *Args) bool {
 				return s.Queued.has(write(a)) || s.Flying.has(write(a))
 			}},
-			{`i = pinc[k]`, func(w *Settings, s *State, a *Args) bool { return a.I == s.Pinc[a.K] }},
 			{`<<l, k, p, c, i>> \notin lost`, func(w *Settings, s *State, a *Args) bool { return !s.Lost.has(write(a)) }},
 		},
 		Updates: []Update{
@@ -169,9 +169,9 @@ func actStray() Action {
 	return Action{
 		Name: "Stray", Params: params("p", "Page", "k", "Rank", "x", "Lease0"),
 		Guards: []Guard{
+			{`own[p] # x`, func(w *Settings, s *State, a *Args) bool { return s.Own[a.P] != a.X }},
 			{`PlantStray`, func(w *Settings, s *State, a *Args) bool { return w.PlantStray }},
 			guardUnspent(),
-			{`own[p] # x`, func(w *Settings, s *State, a *Args) bool { return s.Own[a.P] != a.X }},
 		},
 		Updates: []Update{
 			{`mem' = [mem EXCEPT ![p, k] = x]`, func(w *Settings, s *State, a *Args, n *State) { n.Mem[a.P][a.K] = a.X }},

@@ -1,11 +1,11 @@
 package model
 
 // The actions of a decode rank on its leases: granted, aborted, verified, released.
-func leaseActions() []Action { return []Action{actGrant(), actAbort()} }
+func leaseActions() []Action { return []Action{actGrant(), actGrow(), actAbort()} }
 
 func actGrant() Action {
 	return Action{
-		Name: "Grant", Params: params("t", "Transfer", "n", "Tenant", "l", "Lease", "S", "SUBSET Page", "K", "SUBSET Rank"),
+		Name: "Grant", Params: params("t", "Transfer", "n", "Tenant", "a", "Adapter", "f", "Prefix", "l", "Lease", "S", "SUBSET Page", "K", "SUBSET Rank"),
 		Guards: []Guard{
 			{`l = nextL`, func(w *Settings, s *State, a *Args) bool { return a.L == s.NextL }},
 			{`l + 1 \in Nat`, func(w *Settings, s *State, a *Args) bool { return a.L+1 <= w.NL+1 }},
@@ -20,8 +20,8 @@ func actGrant() Action {
 				}
 				return true
 			}},
-			{`\A p \in Page : (p \in S /\ p \in Aux) => AuxWriter \in K`, func(w *Settings, s *State, a *Args) bool {
-				return a.S&w.Aux == 0 || in(a.Ks, w.AuxWriter)
+			{`PlanCovers => \A p \in Page : p \in S => \E k \in Rank : k \in K /\ Has(k, p)`, func(w *Settings, s *State, a *Args) bool {
+				return !w.PlanCovers || covers(w, a)
 			}},
 			{`\A p \in Page : p \in S => own[p] = 0`, func(w *Settings, s *State, a *Args) bool {
 				for p := range w.pages() {
@@ -31,9 +31,9 @@ func actGrant() Action {
 				}
 				return true
 			}},
-			{`\A x, y \in Lease : \A p \in Page : p \in S => <<x, p, y>> \notin shr`, func(w *Settings, s *State, a *Args) bool {
+			{`\A p \in Page : p \in S => Free(p)`, func(w *Settings, s *State, a *Args) bool {
 				for p := range w.pages() {
-					if in(a.S, p) && shared(w, s, p) {
+					if in(a.S, p) && !free(w, s, p) {
 						return false
 					}
 				}
@@ -47,16 +47,18 @@ func actGrant() Action {
 // in says whether element e is in the set whose bits are mask.
 func in(mask, e uint8) bool { return mask>>e&1 != 0 }
 
-// shared says whether any lease shares page p.
-func shared(w *Settings, s *State, p uint8) bool {
-	for x := uint8(1); x <= w.NL; x++ {
-		for y := uint8(1); y <= w.NL; y++ {
-			if s.Shr.has(sharedAt(x, p, y)) {
-				return true
-			}
+// covers says that each page of S has a rank of K with a part of it.
+func covers(w *Settings, a *Args) bool {
+	for p := range w.pages() {
+		some := !in(a.S, p)
+		for k := range w.ranks() {
+			some = some || in(a.Ks, k) && w.has(k, p)
+		}
+		if !some {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // overPages applies set to every page of S.
@@ -110,8 +112,45 @@ func grantPlan() []Update {
 		{`dof' = [dof EXCEPT ![l] = dinc]`, func(w *Settings, s *State, a *Args, n *State) { n.Dof[a.L] = s.Dinc }},
 		{`tof' = [tof EXCEPT ![l] = t]`, func(w *Settings, s *State, a *Args, n *State) { n.Tof[a.L] = a.T }},
 		{`ten' = [ten EXCEPT ![l] = n]`, func(w *Settings, s *State, a *Args, n *State) { n.Ten[a.L] = a.N }},
+		{`ada' = [ada EXCEPT ![l] = a]`, func(w *Settings, s *State, a *Args, n *State) { n.Ada[a.L] = a.A }},
+		{`pre' = [pre EXCEPT ![l] = f]`, func(w *Settings, s *State, a *Args, n *State) { n.Pre[a.L] = a.F }},
 		{`dst' = [dst EXCEPT ![l] = "filling"]`, func(w *Settings, s *State, a *Args, n *State) { n.Dst[a.L] = DstFilling }},
 		{`nextL' = l + 1`, func(w *Settings, s *State, a *Args, n *State) { n.NextL = a.L + 1 }},
+	}
+}
+
+func actGrow() Action {
+	return Action{
+		Name: "Grow", Params: params("l", "Lease", "x", "Lease", "p", "Page"),
+		Guards: []Guard{
+			{`Growing`, func(w *Settings, s *State, a *Args) bool { return w.Growing }},
+			{`x = nextL`, func(w *Settings, s *State, a *Args) bool { return a.X == s.NextL }},
+			{`x + 1 \in Nat`, func(w *Settings, s *State, a *Args) bool { return a.X+1 <= w.NL+1 }},
+			guardDst(`dst[l] = "ready"`, DstReady),
+			{`own[p] = 0`, func(w *Settings, s *State, a *Args) bool { return s.Own[a.P] == 0 }},
+			{`Free(p)`, func(w *Settings, s *State, a *Args) bool { return free(w, s, a.P) }},
+			{`p \notin Aux`, func(w *Settings, s *State, a *Args) bool { return !w.aux(a.P) }},
+		},
+		Updates: []Update{
+			{`own' = [own EXCEPT ![p] = x]`, func(w *Settings, s *State, a *Args, n *State) { n.Own[a.P] = a.X }},
+			{`gen' = [gen EXCEPT ![p] = gen[p] + 1]`, func(w *Settings, s *State, a *Args, n *State) { n.Gen[a.P] = s.Gen[a.P] + 1 }},
+			{`tagl' = [q \in Page, k \in Rank |-> IF q = p /\ VoidTags THEN 0 ELSE tagl[q, k]]`, func(w *Settings, s *State, a *Args, n *State) {
+				if w.VoidTags {
+					n.Tagl[a.P] = [MaxRanks]uint8{}
+				}
+			}},
+			{`app' = [app EXCEPT ![p] = TRUE]`, func(w *Settings, s *State, a *Args, n *State) { n.App[a.P] = true }},
+			{`gpage' = [y \in Lease, q \in Page |-> IF y = x /\ q = p THEN gen[p] + 1 ELSE gpage[y, q]]`, func(w *Settings, s *State, a *Args, n *State) {
+				n.Gpage[a.X][a.P] = s.Gen[a.P] + 1
+			}},
+			{`dof' = [dof EXCEPT ![x] = dinc]`, func(w *Settings, s *State, a *Args, n *State) { n.Dof[a.X] = s.Dinc }},
+			{`tof' = [y \in Lease |-> IF y = x THEN tof[l] ELSE tof[y]]`, func(w *Settings, s *State, a *Args, n *State) { n.Tof[a.X] = s.Tof[a.L] }},
+			{`ten' = [y \in Lease |-> IF y = x THEN ten[l] ELSE ten[y]]`, func(w *Settings, s *State, a *Args, n *State) { n.Ten[a.X] = s.Ten[a.L] }},
+			{`ada' = [y \in Lease |-> IF y = x THEN ada[l] ELSE ada[y]]`, func(w *Settings, s *State, a *Args, n *State) { n.Ada[a.X] = s.Ada[a.L] }},
+			{`pre' = [y \in Lease |-> IF y = x THEN pre[l] ELSE pre[y]]`, func(w *Settings, s *State, a *Args, n *State) { n.Pre[a.X] = s.Pre[a.L] }},
+			{`dst' = [dst EXCEPT ![x] = "ready"]`, func(w *Settings, s *State, a *Args, n *State) { n.Dst[a.X] = DstReady }},
+			{`nextL' = x + 1`, func(w *Settings, s *State, a *Args, n *State) { n.NextL = a.X + 1 }},
+		},
 	}
 }
 
@@ -131,18 +170,9 @@ func actAbort() Action {
 			}},
 			{`own' = [p \in Page |-> IF own[p] = l /\ ~DeferRelease THEN 0 ELSE own[p]]`, func(w *Settings, s *State, a *Args, n *State) {
 				if !w.DeferRelease {
-					free(w, s, a.L, n)
+					freePages(w, s, a.L, n)
 				}
 			}},
 		},
-	}
-}
-
-// free takes the pages of l from it.
-func free(w *Settings, s *State, l uint8, n *State) {
-	for p := range w.pages() {
-		if s.Own[p] == l {
-			n.Own[p] = 0
-		}
 	}
 }

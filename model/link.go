@@ -56,7 +56,7 @@ func actConnect() Action {
 		Name: "Connect", Params: params("k", "Rank", "i", "Inc", "d", "DInc", "e", "Epoch"),
 		Guards: []Guard{
 			{`~up[k]`, func(w *Settings, s *State, a *Args) bool { return !s.Up[a.K] }},
-			{`<<k, i, d, e>> \in acc`, func(w *Settings, s *State, a *Args) bool { return s.Acc.has(acceptAt(a.K, a.I, a.D, a.E)) }},
+			{`Arrives(<<k, i, d, e>> \in acc)`, func(w *Settings, s *State, a *Args) bool { return arrives(w, s.Acc.has(acceptAt(a.K, a.I, a.D, a.E))) }},
 			{`NonceCheck => (d = dinc /\ e = ep[k])`, func(w *Settings, s *State, a *Args) bool { return !w.NonceCheck || a.D == s.Dinc && a.E == s.Ep[a.K] }},
 		},
 		Updates: []Update{
@@ -96,7 +96,14 @@ func actDecodeCrash() Action {
 		},
 		Updates: append([]Update{
 			{`dinc' = dinc + 1`, func(w *Settings, s *State, a *Args, n *State) { n.Dinc = s.Dinc + 1 }},
-			{`lead' = [t \in Transfer |-> IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "failed" ELSE lead[t]]`, crashLead},
+			{`lead' = [t \in Transfer |-> IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "failed" ELSE lead[t]]`,
+				func(w *Settings, s *State, a *Args, n *State) {
+					crashed(w, s, func(t uint8) { n.Lead[t] = LeadFailed })
+				}},
+			{`cause' = [t \in Transfer |-> IF lead[t] \in {"submitted", "asking", "open", "run"} /\ (Asking \/ \E l \in Lease : tof[l] = t) THEN "derived" ELSE cause[t]]`,
+				func(w *Settings, s *State, a *Args, n *State) {
+					crashed(w, s, func(t uint8) { n.Cause[t] = CauseDerived })
+				}},
 			{`own' = [p \in Page |-> 0]`, func(w *Settings, s *State, a *Args, n *State) { n.Own = perPage{} }},
 			{`gen' = [p \in Page |-> 0]`, func(w *Settings, s *State, a *Args, n *State) { n.Gen = perPage{} }},
 			{`dst' = [l \in Lease |-> IF Live(l) THEN "dead" ELSE dst[l]]`, func(w *Settings, s *State, a *Args, n *State) {
@@ -110,14 +117,15 @@ func actDecodeCrash() Action {
 	}
 }
 
-func crashLead(w *Settings, s *State, _ *Args, n *State) {
+// crashed gives every transfer that fails by the crash.
+func crashed(w *Settings, s *State, fail func(t uint8)) {
 	for t := uint8(1); t <= w.NT; t++ {
 		has := w.Asking
 		for l := uint8(1); l <= w.NL; l++ {
 			has = has || s.Tof[l] == t
 		}
 		if unfinished(s.Lead[t]) && has {
-			n.Lead[t] = LeadFailed
+			fail(t)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func actRecvMark() Action {
 		Name: "RecvMark", Params: params("k", "Rank", "m", "Nat"),
 		Guards: []Guard{
 			{`pmark[k] < m`, func(w *Settings, s *State, a *Args) bool { return s.Pmark[a.K] < a.M }},
-			{`m <= dmark[k]`, func(w *Settings, s *State, a *Args) bool { return a.M <= s.Dmark[a.K] }},
+			{`Arrives(m <= dmark[k])`, func(w *Settings, s *State, a *Args) bool { return arrives(w, a.M <= s.Dmark[a.K]) }},
 		},
 		Updates: setPmark(),
 	}

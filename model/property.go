@@ -160,7 +160,7 @@ func readProperties() []Property {
 		{Name: "NoForeignRead", State: func(w *Settings, s *State) bool {
 			return everyKernel(w, s, func(l, p, g, x uint8) bool {
 				for k := range w.ranks() {
-					if owed(w, s, x, k, p) && !(s.Mem[p][k] == x && s.Ten[x] == s.Ten[l] && s.Gpage[x][p] == g) {
+					if owed(w, s, x, k, p) && !(s.Mem[p][k] == x && alike(s, l, x) && s.Gpage[x][p] == g) {
 						return false
 					}
 				}
@@ -170,7 +170,7 @@ func readProperties() []Property {
 		{Name: "NoForeignAnswer", State: noForeignAnswer},
 		{Name: "SharesOwn", State: func(w *Settings, s *State) bool {
 			return everyShare(w, s, func(l, p, x uint8) bool {
-				return s.Ten[x] == s.Ten[l] && s.Gpage[x][p] == s.Gen[p] && s.Dof[x] == s.Dinc
+				return alike(s, l, x) && s.Gpage[x][p] == s.Gen[p] && s.Dof[x] == s.Dinc
 			})
 		}},
 		{Name: "Coverage", State: func(w *Settings, s *State) bool {
@@ -181,6 +181,15 @@ func readProperties() []Property {
 					}
 				}
 				return true
+			})
+		}},
+		{Name: "ReadsCovered", State: func(w *Settings, s *State) bool {
+			return everyKernel(w, s, func(_, p, _, x uint8) bool {
+				some := s.App[p]
+				for k := range w.ranks() {
+					some = some || owed(w, s, x, k, p)
+				}
+				return some
 			})
 		}},
 		{Name: "NoEarlyRead", State: func(w *Settings, s *State) bool {
@@ -210,7 +219,7 @@ func noForeignAnswer(w *Settings, s *State) bool {
 	for l := uint8(1); l <= w.NL; l++ {
 		for x := uint8(1); x <= w.NL; x++ {
 			for m := uint8(0); m <= w.NL; m++ {
-				if s.Tok.has(tokenAt(l, x, m)) && !(m == x && s.Ten[x] == s.Ten[l]) {
+				if s.Tok.has(tokenAt(l, x, m)) && !(m == x && alike(s, l, x)) {
 					return false
 				}
 			}
@@ -218,6 +227,19 @@ func noForeignAnswer(w *Settings, s *State) bool {
 	}
 	return true
 }
+
+// everyLast says whether holds is true of every last transfer and its request.
+func everyLast(w *Settings, s *State, holds func(t, r uint8) bool) bool {
+	for t := uint8(1); t <= w.NT; t++ {
+		if s.Succ[t] == 0 && !holds(t, s.Root[t]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ended says that a transfer has its verdict.
+func ended(lead uint8) bool { return lead == LeadOk || lead == LeadFailed || lead == LeadRefused }
 
 // verdictProperties are those of transfers and links.
 func verdictProperties() []Property {
@@ -237,8 +259,14 @@ func verdictProperties() []Property {
 			})
 		}},
 		{Name: "NoFalseAnswer", State: func(w *Settings, s *State) bool {
-			for t := uint8(1); t <= w.NT; t++ {
-				if s.Http[t] == HTTP200 && (s.Lead[t] != LeadOk || w.big(t)) {
+			return everyLast(w, s, func(t, r uint8) bool { return s.Http[r] != HTTP200 || s.Lead[t] == LeadOk && !w.big(t) })
+		}},
+		{Name: "AnswerOfLast", State: func(w *Settings, s *State) bool {
+			return everyLast(w, s, func(t, r uint8) bool { return s.Http[r] == HTTPNone || ended(s.Lead[t]) })
+		}},
+		{Name: "OneAttempt", State: func(w *Settings, s *State) bool {
+			for l := uint8(1); l <= w.NL; l++ {
+				if t := s.Tof[l]; t != 0 && s.Succ[t] != 0 && live(s, l) {
 					return false
 				}
 			}

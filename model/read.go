@@ -2,7 +2,7 @@ package model
 
 // The actions of a decode rank on pages that are full: kernels, appending, sharing, release.
 func readActions() []Action {
-	return []Action{actRead(), actBadRead(), actReadEnd(), actAppend(), actPublish(), actShare(), actRelease(), actQuarantineEnd()}
+	return []Action{actRead(), actBadRead(), actReadEnd(), actAppend(), actPublish(), actUnpublish(), actShare(), actRelease(), actQuarantineEnd()}
 }
 
 func guardDst(text string, is uint8) Guard {
@@ -35,8 +35,42 @@ func actBadRead() Action {
 			{`TagBefore /\ ~TagOk(p, x)`, func(w *Settings, s *State, a *Args) bool { return w.TagBefore && !tagOk(w, s, a.P, a.X) }},
 		},
 		Updates: []Update{
-			{`Quarantine(l)`, func(w *Settings, s *State, a *Args, n *State) { quarantine(w, s, a.L, n) }},
+			{`dst' = [y \in Lease |-> IF ~Hit(y, l, p, x) THEN dst[y] ELSE IF dst[y] = "filling" THEN "revoking" ` +
+				`ELSE IF dst[y] \in {"verified", "ready"} THEN "bad" ELSE dst[y]]`, spoilDst},
+			{`qep' = [y \in Lease, k \in Rank |-> IF Hit(y, l, p, x) THEN ep[k] ELSE qep[y, k]]`, spoilQep},
+			{`pubs' = {<<q, g, y>> \in pubs : ~(q = p /\ y = x)}`, spoilPubs},
 		},
+	}
+}
+
+// The updates of Spoil(l, p, x).
+func spoilDst(w *Settings, s *State, a *Args, n *State) {
+	for y := uint8(1); y <= w.NL; y++ {
+		if !hit(s, y, a.L, a.P, a.X) {
+			continue
+		}
+		switch s.Dst[y] {
+		case DstFilling:
+			n.Dst[y] = DstRevoking
+		case DstVerified, DstReady:
+			n.Dst[y] = DstBad
+		}
+	}
+}
+
+func spoilQep(w *Settings, s *State, a *Args, n *State) {
+	for y := uint8(1); y <= w.NL; y++ {
+		for k := range w.ranks() {
+			if hit(s, y, a.L, a.P, a.X) {
+				n.Qep[y][k] = s.Ep[k]
+			}
+		}
+	}
+}
+
+func spoilPubs(w *Settings, _ *State, a *Args, n *State) {
+	for g := range w.gens() {
+		n.Pubs.drop(publishedAt(a.P, g, a.X))
 	}
 }
 
@@ -48,8 +82,8 @@ func actReadEnd() Action {
 		},
 		Updates: []Update{
 			{`krn' = krn \ {<<l, p, g, x>>}`, func(w *Settings, s *State, a *Args, n *State) { n.Krn.drop(kernelAt(a.L, a.P, a.G, a.X)) }},
-			{`IF TagAfter => TagOk(p, x) THEN /\ tok' = tok \cup {<<l, x, mem[p, k]>> : k \in {r \in Rank : Owed(x, r, p)}} /\ UNCHANGED <<dst, qep>> ` +
-				`ELSE /\ UNCHANGED tok /\ IF dst[l] = "ready" THEN Quarantine(l) ELSE UNCHANGED <<dst, qep>>`, endRead},
+			{`IF TagAfter => TagOk(p, x) THEN /\ tok' = tok \cup {<<l, x, mem[p, k]>> : k \in {r \in Rank : Owed(x, r, p)}} /\ UNCHANGED <<dst, qep, pubs>> ` +
+				`ELSE /\ UNCHANGED tok /\ Spoil(l, p, x)`, endRead},
 		},
 	}
 }
@@ -61,9 +95,11 @@ func endRead(w *Settings, s *State, a *Args, n *State) {
 				n.Tok.add(tokenAt(a.L, a.X, s.Mem[a.P][r]))
 			}
 		}
-	} else if s.Dst[a.L] == DstReady {
-		quarantine(w, s, a.L, n)
+		return
 	}
+	spoilDst(w, s, a, n)
+	spoilQep(w, s, a, n)
+	spoilPubs(w, s, a, n)
 }
 
 func actAppend() Action {
@@ -88,7 +124,7 @@ func actPublish() Action {
 	return Action{
 		Name: "Publish", Params: params("l", "Lease", "p", "Page"),
 		Guards: []Guard{
-			{`Sharing`, func(w *Settings, s *State, a *Args) bool { return w.Sharing }},
+			{`Publishing`, func(w *Settings, s *State, a *Args) bool { return w.Publishing }},
 			guardDst(`dst[l] = "ready"`, DstReady),
 			{`own[p] = l`, func(w *Settings, s *State, a *Args) bool { return s.Own[a.P] == a.L }},
 			{`p \notin Aux`, func(w *Settings, s *State, a *Args) bool { return !w.aux(a.P) }},
@@ -100,15 +136,31 @@ func actPublish() Action {
 	}
 }
 
+func guardPublished() Guard {
+	return Guard{`<<p, g, x>> \in pubs`, func(w *Settings, s *State, a *Args) bool { return s.Pubs.has(publishedAt(a.P, a.G, a.X)) }}
+}
+
+func actUnpublish() Action {
+	return Action{
+		Name: "Unpublish", Params: params("p", "Page", "g", "Gen", "x", "Lease"),
+		Guards: []Guard{guardPublished()},
+		Updates: []Update{
+			{`pubs' = pubs \ {<<p, g, x>>}`, func(w *Settings, s *State, a *Args, n *State) { n.Pubs.drop(publishedAt(a.P, a.G, a.X)) }},
+		},
+	}
+}
+
 func actShare() Action {
 	return Action{
 		Name: "Share", Params: params("l", "Lease", "p", "Page", "g", "Gen", "x", "Lease"),
 		Guards: []Guard{
 			guardDst(`dst[l] = "filling"`, DstFilling),
 			{`x # l`, func(w *Settings, s *State, a *Args) bool { return a.X != a.L }},
-			{`<<p, g, x>> \in pubs`, func(w *Settings, s *State, a *Args) bool { return s.Pubs.has(publishedAt(a.P, a.G, a.X)) }},
+			guardPublished(),
 			{`GenCheck => gen[p] = g`, func(w *Settings, s *State, a *Args) bool { return !w.GenCheck || s.Gen[a.P] == a.G }},
 			{`SameTenant => ten[x] = ten[l]`, func(w *Settings, s *State, a *Args) bool { return !w.SameTenant || s.Ten[a.X] == s.Ten[a.L] }},
+			{`SameAdapter => ada[x] = ada[l]`, func(w *Settings, s *State, a *Args) bool { return !w.SameAdapter || s.Ada[a.X] == s.Ada[a.L] }},
+			{`SameContent => pre[x] = pre[l]`, func(w *Settings, s *State, a *Args) bool { return !w.SameContent || s.Pre[a.X] == s.Pre[a.L] }},
 		},
 		Updates: []Update{
 			{`shr' = shr \cup {<<l, p, x>>}`, func(w *Settings, s *State, a *Args, n *State) { n.Shr.add(sharedAt(a.L, a.P, a.X)) }},
@@ -119,8 +171,8 @@ func actShare() Action {
 // toFree is what release and the end of a quarantine do to pages and shares.
 func toFree() []Update {
 	return []Update{
-		{`own' = [p \in Page |-> IF own[p] = l THEN 0 ELSE own[p]]`, func(w *Settings, s *State, a *Args, n *State) { free(w, s, a.L, n) }},
-		{`shr' = {<<y, p, x>> \in shr : y # l}`, func(w *Settings, s *State, a *Args, n *State) { releaseShares(w, a.L, n) }},
+		{`own' = [p \in Page |-> IF own[p] = l THEN 0 ELSE own[p]]`, func(w *Settings, s *State, a *Args, n *State) { freePages(w, s, a.L, n) }},
+		{`shr' = {<<y, p, x>> \in shr : y # l}`, func(w *Settings, s *State, a *Args, n *State) { freeShares(w, a.L, n) }},
 	}
 }
 
@@ -160,8 +212,21 @@ func actQuarantineEnd() Action {
 				}
 				return true
 			}},
+			{`\A k \in Rank : \A p \in Page : \A x \in Lease : (<<l, p, x>> \in shr /\ owes[x, k]) => (qep[l, k] < ep[k] /\ ~fencing[k])`, fillersFenced},
 			{`LocalHold => NoKernel(l)`, func(w *Settings, s *State, a *Args) bool { return !w.LocalHold || noKernel(w, s, a.L) }},
 		},
 		Updates: append(toFree(), Update{`dst' = [dst EXCEPT ![l] = "failed"]`, func(w *Settings, s *State, a *Args, n *State) { n.Dst[a.L] = DstFailed }}),
 	}
+}
+
+// fillersFenced says that the links of those who filled what l shares have been fenced since.
+func fillersFenced(w *Settings, s *State, a *Args) bool {
+	return everyShare(w, s, func(l, _, x uint8) bool {
+		for k := range w.ranks() {
+			if l == a.L && s.Owes[x][k] && (s.Qep[l][k] >= s.Ep[k] || s.Fencing[k]) {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -12,7 +12,7 @@ func actRecvComplete() Action {
 		Name: "RecvComplete", Params: params("c", "Kind", "x", "Lease", "l", "Lease", "k", "Rank", "i", "Inc"),
 		Guards: []Guard{
 			{`c \in {"complete", "misnamed"}`, func(w *Settings, s *State, a *Args) bool { return a.C == KindComplete || a.C == KindMisnamed }},
-			{`<<c, x, k, i>> \in ans`, func(w *Settings, s *State, a *Args) bool { return s.Ans.has(receiptAt(a.C, a.X, a.K, a.I)) }},
+			{`Arrives(<<c, x, k, i>> \in ans)`, func(w *Settings, s *State, a *Args) bool { return arrives(w, s.Ans.has(receiptAt(a.C, a.X, a.K, a.I))) }},
 			{`Believed(x, l, k, i)`, func(w *Settings, s *State, a *Args) bool { return believed(w, s, a.X, a.L, a.K, a.I) }},
 		},
 		Updates: []Update{
@@ -32,7 +32,7 @@ func actRecvReceipt() Action {
 		Name: "RecvReceipt", Params: params("c", "Kind", "x", "Lease", "l", "Lease", "k", "Rank", "i", "Inc"),
 		Guards: []Guard{
 			{`c \in {"ack", "failed", "gone"}`, func(w *Settings, s *State, a *Args) bool { return isReceipt(a.C) }},
-			{`<<c, x, k, i>> \in ans`, func(w *Settings, s *State, a *Args) bool { return s.Ans.has(receiptAt(a.C, a.X, a.K, a.I)) }},
+			{`Arrives(<<c, x, k, i>> \in ans)`, func(w *Settings, s *State, a *Args) bool { return arrives(w, s.Ans.has(receiptAt(a.C, a.X, a.K, a.I))) }},
 			{`Believed(x, l, k, i)`, func(w *Settings, s *State, a *Args) bool { return believed(w, s, a.X, a.L, a.K, a.I) }},
 		},
 		Updates: []Update{
@@ -45,17 +45,12 @@ func actNoticeIn() Action {
 	return Action{
 		Name: "NoticeIn", Params: params("l", "Lease", "k", "Rank", "c", "Chan", "i", "Inc"),
 		Guards: []Guard{
-			{`<<l, k, c, i>> \in nsent`, func(w *Settings, s *State, a *Args) bool { return s.Nsent.has(noticeAt(a.L, a.K, a.C, a.I)) }},
+			{`Arrives(<<l, k, c, i>> \in nsent)`, func(w *Settings, s *State, a *Args) bool {
+				return arrives(w, s.Nsent.has(noticeAt(a.L, a.K, a.C, a.I)))
+			}},
 			{`<<l, k, c, i>> \notin nin`, func(w *Settings, s *State, a *Args) bool { return !s.Nin.has(noticeAt(a.L, a.K, a.C, a.I)) }},
 			{`hold[l, k]`, func(w *Settings, s *State, a *Args) bool { return s.Hold[a.L][a.K] }},
-			{`\A p \in Page : <<l, k, p, c, i>> \notin queued /\ <<l, k, p, c, i>> \notin flying /\ <<l, k, p, c, i>> \notin placing`, func(w *Settings, s *State, a *Args) bool {
-				for p := range w.pages() {
-					if at := writeAt(a.L, a.K, p, a.C, a.I); s.Queued.has(at) || s.Flying.has(at) || s.Placing.has(at) {
-						return false
-					}
-				}
-				return true
-			}},
+			{`Behind(l, k, c, i)`, func(w *Settings, s *State, a *Args) bool { return behind(w, s, a.L, a.K, a.C, a.I) }},
 		},
 		Updates: []Update{
 			{`nin' = nin \cup {<<l, k, c, i>>}`, func(w *Settings, s *State, a *Args, n *State) { n.Nin.add(noticeAt(a.L, a.K, a.C, a.I)) }},
@@ -135,7 +130,12 @@ func actBadVerify() Action {
 			{`~VerifyGood(l)`, func(w *Settings, s *State, a *Args) bool { return !verifyGood(w, s, a.L) }},
 		},
 		Updates: []Update{
-			{`Quarantine(l)`, func(w *Settings, s *State, a *Args, n *State) { quarantine(w, s, a.L, n) }},
+			{`dst' = [dst EXCEPT ![l] = "bad"]`, func(w *Settings, s *State, a *Args, n *State) { n.Dst[a.L] = DstBad }},
+			{`qep' = [x \in Lease, k \in Rank |-> IF x = l THEN ep[k] ELSE qep[x, k]]`, func(w *Settings, s *State, a *Args, n *State) {
+				for k := range w.ranks() {
+					n.Qep[a.L][k] = s.Ep[k]
+				}
+			}},
 		},
 	}
 }

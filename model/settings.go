@@ -17,6 +17,8 @@ const (
 	MaxRanks     = 2
 	MaxChans     = 2
 	MaxTenants   = 3
+	MaxAdapters  = 3
+	MaxPrefixes  = 3
 	MaxTransfers = 3
 	MaxSPages    = 3
 	MaxEpoch     = 3
@@ -27,28 +29,36 @@ const (
 // ErrSettings means that constants are missing, unknown, not of the expected form, or too large for a State.
 var ErrSettings = errors.New("model: settings do not fit")
 
-// Settings are the constants of TLA/Transfer.tla and the bounds of TLA/MCTransfer.tla, under their names there. Elements of Page,
-// Rank, Chan and Tenant are known by their place in the slice everywhere else. Read only after FromConstants; safe for
+// Settings are the constants of TLA/Transfer.tla with what it extends and the bounds of TLA/MCTransfer.tla, under their names
+// there. Elements of the sets of names are known by their place in the slice everywhere else. Read only after FromConstants; safe for
 // concurrent use.
 type Settings struct {
-	Page, Rank, Chan, Tenant []string
+	Page, Rank, Chan, Tenant, Adapter, Prefix []string
 
 	NoTenant  uint8 // place in Tenant
+	NoAdapter uint8 // place in Adapter
+	NoPrefix  uint8 // place in Prefix
 	Aux       uint8 // bit p: page p
 	AuxWriter uint8 // place in Rank
+	State     uint8 // bit p: page p
+	StateRank uint8 // bit k: rank k
 	Big       uint8 // bit t: transfer t
 	Views     uint8 // bit v: ViewSame, ViewShort, ViewOther
+	Causes    uint8 // bit c: CauseDerived, CauseOriginal
 
 	NL, NE, NI, ND, NT, NQ uint8
 
 	// Features.
-	Asking, Running, EmptyPlans, Marking, Sharing, Appending, Losing, Breaking, OwnMarking, PFencing bool
-	// Plants.
+	Asking, Running, EmptyPlans, Marking, Publishing, Appending, Growing, Retrying, Losing, Breaking, OwnMarking, PFencing bool
+	// Guarantees of network and fabric.
+	Authentic, InOrder, FlushSeen bool
+	// Plants: guarantees that are broken once.
 	PlantStray, PlantTorn, PlantFlip bool
 	// Prevention guards.
-	Admit, CompleteNames, AllHolds, DeferRelease, SrcHold, LocalHold, SealedOnly, AckDrained, TakeDrained, CompleteVisible, ChannelAll,
+	Admit, CompleteNames, PlanCovers, ByName, AllHolds, DeferRelease, SrcHold, LocalHold, SealedOnly, AckDrained, TakeDrained, CompleteVisible, ChannelAll,
 	GoneLists, OnlyGranted, FenceFirst, FenceRaises, FenceWaits, MarkStart, MarkForget, RetryDrained, PlaceChecks, DecodeInc, GenCheck,
-	NonceCheck, FirstVerdict, OneWriter, CopyFirst, AllParts, CoverAll, LeadAll, SameTenant bool
+	NonceCheck, FirstVerdict, OneWriter, CopyFirst, AllParts, CoverAll, LeadAll, RetryOver, LastSpeaks, CauseKept,
+	SameTenant, SameAdapter, SameContent bool
 	// Detection guards.
 	DigestVerify, TagBefore, TagAfter, VoidTags bool
 }
@@ -59,11 +69,17 @@ func FromConstants(constants map[string]string) (Settings, error) {
 	r := reader{constants: constants, used: map[string]bool{}}
 	w := Settings{
 		Page: r.names("Page", MaxPages), Rank: r.names("Rank", MaxRanks), Chan: r.names("Chan", MaxChans), Tenant: r.names("Tenant", MaxTenants),
+		Adapter: r.names("Adapter", MaxAdapters), Prefix: r.names("Prefix", MaxPrefixes),
 		NL: r.number("NL", 1, MaxLeases), NE: r.number("NE", 0, MaxEpoch), NI: r.number("NI", 0, MaxInc), ND: r.number("ND", 0, MaxDInc),
 		NT: r.number("NT", 1, MaxTransfers), NQ: r.number("NQ", 1, MaxSPages),
 	}
-	w.NoTenant, w.AuxWriter = r.oneOf("NoTenant", w.Tenant), r.oneOf("AuxWriter", w.Rank)
-	w.Aux, w.Big, w.Views = r.subset("Aux", w.Page), r.subset("Big", numbered(w.NT)), r.subset("Views", quoted(viewNames[:]))
+	w.NoTenant, w.NoAdapter, w.NoPrefix = r.oneOf("NoTenant", w.Tenant), r.oneOf("NoAdapter", w.Adapter), r.oneOf("NoPrefix", w.Prefix)
+	w.Aux, w.AuxWriter = r.subset("Aux", w.Page), r.oneOf("AuxWriter", w.Rank)
+	w.State, w.StateRank = r.subset("State", w.Page), r.subset("StateRank", w.Rank)
+	w.Big, w.Views, w.Causes = r.subset("Big", numbered(w.NT)), r.subset("Views", quoted(viewNames[:])), r.subset("Causes", quoted(causeNames[:]))
+	if w.Causes&(1<<CauseNone) != 0 {
+		r.refuse("Causes")
+	}
 	fields := reflect.ValueOf(&w).Elem()
 	for i := range fields.NumField() {
 		if fields.Field(i).Kind() == reflect.Bool {

@@ -12,6 +12,13 @@ const (
 	LeadRefused
 )
 
+// Causes of a failure.
+const (
+	CauseNone uint8 = iota
+	CauseDerived
+	CauseOriginal
+)
+
 // What the client was told.
 const (
 	HTTPNone uint8 = iota
@@ -64,13 +71,14 @@ const (
 )
 
 var (
-	leadNames = [...]string{"new", "submitted", "asking", "open", "run", "ok", "failed", "refused"}
-	httpNames = [...]string{"none", "200", "error"}
-	dstNames  = [...]string{"new", "filling", "revoking", "verified", "ready", "bad", "failed", "done", "dead"}
-	pstNames  = [...]string{"none", "writing", "closing", "closed"}
-	viewNames = [...]string{"same", "short", "other"}
-	srcNames  = [...]string{"raw", "computed", "sealed"}
-	kindNames = [...]string{"complete", "misnamed", "ack", "failed", "gone"}
+	leadNames  = [...]string{"new", "submitted", "asking", "open", "run", "ok", "failed", "refused"}
+	causeNames = [...]string{"none", "derived", "original"}
+	httpNames  = [...]string{"none", "200", "error"}
+	dstNames   = [...]string{"new", "filling", "revoking", "verified", "ready", "bad", "failed", "done", "dead"}
+	pstNames   = [...]string{"none", "writing", "closing", "closed"}
+	viewNames  = [...]string{"same", "short", "other"}
+	srcNames   = [...]string{"raw", "computed", "sealed"}
+	kindNames  = [...]string{"complete", "misnamed", "ack", "failed", "gone"}
 )
 
 // By transfer, lease or source page: their numbers are the places, place 0 stays zero.
@@ -94,8 +102,9 @@ type State struct {
 	Nin, Tok, Pubs, Shr, Pfenced, Nsent                             Small
 
 	// Decode leader and prefill leader.
-	Lead, Http perTransfer
-	Pask       [MaxTransfers + 1]bool
+	Lead, Cause, Root, Succ perTransfer
+	Http                    perTransfer
+	Pask                    [MaxTransfers + 1]bool
 	// Decode rank.
 	Own, Gen    perPage
 	Dst         perLease
@@ -111,8 +120,9 @@ type State struct {
 	Gpage     leasePage
 	Owes      flagLR
 	Gep, Ginc leaseRank
-	Dof       perLease
-	Tof, Ten  perLease
+	Dof, Tof  perLease
+	Ten, Ada  perLease
+	Pre       perLease
 	// Prefill rank.
 	Pinc            perRank
 	Pst, Pview      leaseRank
@@ -129,6 +139,7 @@ type State struct {
 func first(w *Settings) State {
 	s := State{NextL: 1}
 	for t := uint8(1); t <= w.NT; t++ {
+		s.Root[t] = t
 		if !w.Asking {
 			s.Lead[t], s.Pask[t] = LeadOpen, true
 		}
@@ -138,7 +149,7 @@ func first(w *Settings) State {
 		s.Acc.add(acceptAt(k, 0, 0, 0))
 	}
 	for l := uint8(1); l <= w.NL; l++ {
-		s.Ten[l] = w.NoTenant
+		s.Ten[l], s.Ada[l], s.Pre[l] = w.NoTenant, w.NoAdapter, w.NoPrefix
 	}
 	return s
 }

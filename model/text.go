@@ -44,7 +44,7 @@ func (w *Settings) Domain(set string) (low, high uint8) { return w.domain(set) }
 // element is the text of one element of a domain; elements outside it are numbers.
 func (w *Settings) element(domain string, v uint8) string {
 	names := map[string][]string{
-		"Page": w.Page, "Rank": w.Rank, "Chan": w.Chan, "Tenant": w.Tenant, "BOOLEAN": {"FALSE", "TRUE"},
+		"Page": w.Page, "Rank": w.Rank, "Chan": w.Chan, "Tenant": w.Tenant, "Adapter": w.Adapter, "Prefix": w.Prefix, "BOOLEAN": {"FALSE", "TRUE"},
 	}[domain]
 	if int(v) < len(names) {
 		return names[v]
@@ -60,6 +60,8 @@ func stringsOf(domain string) []string {
 	switch domain {
 	case "Lead":
 		return leadNames[:]
+	case "Cause":
+		return causeNames[:]
 	case "HTTP":
 		return httpNames[:]
 	case "Dst":

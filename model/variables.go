@@ -15,10 +15,12 @@ type Variable struct {
 	size func(s *State) int // of a set
 }
 
-// Variables are all variables in the order of the TLA+ text.
+// Variables are all variables in the order of the TLA+ text: Network.tla, Fabric.tla, Sharing.tla, Transfer.tla.
 func Variables() []Variable {
 	var all []Variable
-	for _, group := range [][]Variable{leaderVariables(), decodeVariables(), grantVariables(), prefillVariables(), fabricVariables()} {
+	for _, group := range [][]Variable{
+		networkVariables(), fabricVariables(), sharingVariables(), leaderVariables(), decodeVariables(), grantVariables(), prefillVariables(),
+	} {
 		all = append(all, group...)
 	}
 	return all
@@ -72,9 +74,31 @@ func bit(b bool) uint8 {
 
 func dom(domains ...string) []string { return domains }
 
+func networkVariables() []Variable {
+	return []Variable{
+		members("ans", dom("Kind", "Lease", "Rank", "Inc"), func(s *State) *Set { return &s.Ans }, receiptIndex),
+		members("nsent", dom("Lease", "Rank", "Chan", "Inc"), func(s *State) *Small { return &s.Nsent }, noticeIndex),
+		members("acc", dom("Rank", "Inc", "DInc", "Epoch"), func(s *State) *Set { return &s.Acc }, func(a Index) uint { return acceptAt(a[0], a[1], a[2], a[3]) }),
+	}
+}
+
+func sharingVariables() []Variable {
+	return []Variable{
+		bytes("ten", dom("Lease"), "Tenant", func(s *State, a Index) *uint8 { return &s.Ten[a[0]] }),
+		bytes("ada", dom("Lease"), "Adapter", func(s *State, a Index) *uint8 { return &s.Ada[a[0]] }),
+		bytes("pre", dom("Lease"), "Prefix", func(s *State, a Index) *uint8 { return &s.Pre[a[0]] }),
+		members("pubs", dom("Page", "Gen", "Lease"), func(s *State) *Small { return &s.Pubs }, func(a Index) uint { return publishedAt(a[0], a[1], a[2]) }),
+		members("shr", dom("Lease", "Page", "Lease"), func(s *State) *Small { return &s.Shr }, func(a Index) uint { return sharedAt(a[0], a[1], a[2]) }),
+		flags("app", dom("Page"), func(s *State, a Index) *bool { return &s.App[a[0]] }),
+	}
+}
+
 func leaderVariables() []Variable {
 	return []Variable{
 		bytes("lead", dom("Transfer"), "Lead", func(s *State, a Index) *uint8 { return &s.Lead[a[0]] }),
+		bytes("cause", dom("Transfer"), "Cause", func(s *State, a Index) *uint8 { return &s.Cause[a[0]] }),
+		bytes("root", dom("Transfer"), "Transfer", func(s *State, a Index) *uint8 { return &s.Root[a[0]] }),
+		bytes("succ", dom("Transfer"), "Transfer0", func(s *State, a Index) *uint8 { return &s.Succ[a[0]] }),
 		bytes("http", dom("Transfer"), "HTTP", func(s *State, a Index) *uint8 { return &s.Http[a[0]] }),
 		flags("pask", dom("Transfer"), func(s *State, a Index) *bool { return &s.Pask[a[0]] }),
 	}
@@ -99,9 +123,6 @@ func decodeVariables() []Variable {
 		bytes("dinc", nil, "DInc", func(s *State, a Index) *uint8 { return &s.Dinc }),
 		bytes("dmark", dom("Rank"), "Nat", func(s *State, a Index) *uint8 { return &s.Dmark[a[0]] }),
 		bytes("nextL", nil, "Nat", func(s *State, a Index) *uint8 { return &s.NextL }),
-		members("pubs", dom("Page", "Gen", "Lease"), func(s *State) *Small { return &s.Pubs }, func(a Index) uint { return publishedAt(a[0], a[1], a[2]) }),
-		members("shr", dom("Lease", "Page", "Lease"), func(s *State) *Small { return &s.Shr }, func(a Index) uint { return sharedAt(a[0], a[1], a[2]) }),
-		flags("app", dom("Page"), func(s *State, a Index) *bool { return &s.App[a[0]] }),
 	}
 }
 
@@ -113,7 +134,6 @@ func grantVariables() []Variable {
 		bytes("ginc", dom("Lease", "Rank"), "Inc", func(s *State, a Index) *uint8 { return &s.Ginc[a[0]][a[1]] }),
 		bytes("dof", dom("Lease"), "DInc", func(s *State, a Index) *uint8 { return &s.Dof[a[0]] }),
 		bytes("tof", dom("Lease"), "Transfer0", func(s *State, a Index) *uint8 { return &s.Tof[a[0]] }),
-		bytes("ten", dom("Lease"), "Tenant", func(s *State, a Index) *uint8 { return &s.Ten[a[0]] }),
 	}
 }
 
@@ -128,11 +148,7 @@ func prefillVariables() []Variable {
 		bytes("sdat", dom("Rank", "SPage"), "Lease0", func(s *State, a Index) *uint8 { return &s.Sdat[a[0]][a[1]] }),
 		bytes("sst", dom("Rank", "SPage"), "Sst", func(s *State, a Index) *uint8 { return &s.Sst[a[0]][a[1]] }),
 		members("sent", writeDomains(), func(s *State) *Set { return &s.Sent }, writeIndex),
-		members("lost", writeDomains(), func(s *State) *Set { return &s.Lost }, writeIndex),
 		bytes("src", dom("Lease", "Rank", "Page", "Chan"), "SPage0", func(s *State, a Index) *uint8 { return &s.Src[a[0]][a[1]][a[2]][a[3]] }),
-		members("nsent", dom("Lease", "Rank", "Chan", "Inc"), func(s *State) *Small { return &s.Nsent }, noticeIndex),
-		members("ans", dom("Kind", "Lease", "Rank", "Inc"), func(s *State) *Set { return &s.Ans }, receiptIndex),
-		members("acc", dom("Rank", "Inc", "DInc", "Epoch"), func(s *State) *Set { return &s.Acc }, func(a Index) uint { return acceptAt(a[0], a[1], a[2], a[3]) }),
 	}
 }
 
@@ -142,6 +158,7 @@ func fabricVariables() []Variable {
 		members("flying", writeDomains(), flying, writeIndex),
 		members("placing", writeDomains(), placing, writeIndex),
 		members("unseen", writeDomains(), unseen, writeIndex),
+		members("lost", writeDomains(), func(s *State) *Set { return &s.Lost }, writeIndex),
 		bytes("pay", dom("Lease", "Rank", "Page", "Chan"), "Lease0", func(s *State, a Index) *uint8 { return &s.Pay[a[0]][a[1]][a[2]][a[3]] }),
 		bytes("mem", dom("Page", "Rank"), "Lease0", func(s *State, a Index) *uint8 { return &s.Mem[a[0]][a[1]] }),
 		bytes("tagl", dom("Page", "Rank"), "Lease0", func(s *State, a Index) *uint8 { return &s.Tagl[a[0]][a[1]] }),

@@ -3,7 +3,13 @@ package model
 // The words of the TLA+ text that several actions use, under its names.
 
 func owed(w *Settings, s *State, l, k, p uint8) bool {
-	return s.Owes[l][k] && s.Gpage[l][p] != 0 && (!w.aux(p) || k == w.AuxWriter)
+	return s.Owes[l][k] && s.Gpage[l][p] != 0 && w.has(k, p)
+}
+
+func arrives(w *Settings, sent bool) bool { return !w.Authentic || sent }
+
+func alike(s *State, l, x uint8) bool {
+	return s.Ten[x] == s.Ten[l] && s.Ada[x] == s.Ada[l] && s.Pre[x] == s.Pre[l]
 }
 
 func current(s *State, l, k uint8) bool { return s.Gep[l][k] == s.Ep[k] && s.Dof[l] == s.Dinc }
@@ -55,7 +61,7 @@ func flushed(w *Settings, s *State, l, k uint8) bool {
 	for p := range w.pages() {
 		for c := range w.chans() {
 			for i := range w.incs() {
-				if s.Unseen.has(writeAt(l, k, p, c, i)) {
+				if w.FlushSeen && s.Unseen.has(writeAt(l, k, p, c, i)) {
 					return false
 				}
 			}
@@ -84,7 +90,7 @@ func allReady(w *Settings, s *State, t uint8) bool {
 }
 
 func believed(w *Settings, s *State, x, l, k, i uint8) bool {
-	return (x == l || !w.DecodeInc && s.Dof[x] < s.Dof[l]) && (!w.OnlyGranted || i == s.Ginc[l][k]) && s.Hold[l][k]
+	return (x == l || !w.DecodeInc && s.Dof[x] < s.Dof[l] || !w.ByName) && (!w.OnlyGranted || i == s.Ginc[l][k]) && s.Hold[l][k]
 }
 
 func allGot(w *Settings, s *State, l uint8) bool {
@@ -108,16 +114,33 @@ func verifyGood(w *Settings, s *State, l uint8) bool {
 	return true
 }
 
-// quarantine is the updates of Quarantine(l).
-func quarantine(w *Settings, s *State, l uint8, n *State) {
-	n.Dst[l] = DstBad
-	for k := range w.ranks() {
-		n.Qep[l][k] = s.Ep[k]
-	}
-}
-
 func fills(s *State, l, p, x uint8) bool {
 	return s.Own[p] == l && x == l || s.Shr.has(sharedAt(l, p, x))
+}
+
+// hit says that a page filled by x that went bad under l concerns y, too.
+func hit(s *State, y, l, p, x uint8) bool { return y == l || fills(s, y, p, x) }
+
+// behind is what a notice on channel c waits for.
+func behind(w *Settings, s *State, l, k, c, i uint8) bool {
+	for p := range w.pages() {
+		if at := writeAt(l, k, p, c, i); w.InOrder && (s.Queued.has(at) || s.Flying.has(at) || s.Placing.has(at)) {
+			return false
+		}
+	}
+	return true
+}
+
+// free says that no share of page p stands in the way of a hand-out.
+func free(w *Settings, s *State, p uint8) bool {
+	for l := uint8(1); l <= w.NL; l++ {
+		for x := uint8(1); x <= w.NL; x++ {
+			if s.Shr.has(sharedAt(l, p, x)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func noKernel(w *Settings, s *State, l uint8) bool {
@@ -166,8 +189,17 @@ func posted(w *Settings, s *State, l, k uint8) bool {
 	return true
 }
 
-// releaseShares takes the shares of l out of n.
-func releaseShares(w *Settings, l uint8, n *State) {
+// freePages takes the pages of l from it in n.
+func freePages(w *Settings, s *State, l uint8, n *State) {
+	for p := range w.pages() {
+		if s.Own[p] == l {
+			n.Own[p] = 0
+		}
+	}
+}
+
+// freeShares takes the shares of l out of n.
+func freeShares(w *Settings, l uint8, n *State) {
 	for p := range w.pages() {
 		for x := uint8(1); x <= w.NL; x++ {
 			n.Shr.drop(sharedAt(l, p, x))
