@@ -181,6 +181,8 @@ func (r *DecodeRank) side(m SideMsg) {
 		r.releaseLease(m)
 	case Grow:
 		r.grow(m)
+	case Fork:
+		r.fork(m)
 	default:
 		r.count(spec.RefuseUnknownKind, 0, 0, fmt.Sprintf("side message %T", m))
 	}

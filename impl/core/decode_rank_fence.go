@@ -145,6 +145,7 @@ func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
 			return
 		}
 		f.pages = append(f.pages, p)
+		f.pages = append(f.pages, r.takeOutSource(l, b)...)
 	}
 	r.published -= len(r.pools[spec.KV].Ended())
 	r.alarms++
@@ -178,6 +179,25 @@ func (r *DecodeRank) takeOut(l *dlease, b BadPart, p compPage) error {
 		return r.pools[p.component].QuarantineShared(l.share, b.Index, p.page)
 	}
 	return r.pools[p.component].Quarantine(l.owner(), p.page)
+}
+
+// takeOutSource puts the page into quarantine that was still to be copied to this one: the finding may be in either.
+func (r *DecodeRank) takeOutSource(l *dlease, b BadPart) (out []compPage) {
+	if len(l.from) == 0 {
+		return nil
+	}
+	for _, c := range l.copies {
+		pool := r.pools[c.Component]
+		if c.Component != b.Component || c.Index != b.Index {
+			continue
+		}
+		if err := pool.Quarantine(pool.Owner(c.From.Page), c.From.Page); err != nil {
+			r.broken(2, "quarantine of a page that lease %d copies: %v", l.id, err)
+			return nil
+		}
+		out = append(out, compPage{c.Component, c.From.Page})
+	}
+	return out
 }
 
 // supersede takes out of older findings what is found anew: it waits for fences begun from now on.

@@ -89,9 +89,14 @@ func (r *DecodeRank) tag(l *dlease, p spec.Part, i uint32, digest uint64, has bo
 }
 
 // localTag is decode's own tag of a page that it fills itself.
-func (l *dlease) localTag(i uint32) spec.Tag {
-	return spec.Tag{Lease: l.id, Gen: l.pages[spec.KV][i].Gen, Part: spec.PartLocal, Index: i, Domain: l.domain}
+func (l *dlease) localTag(c spec.Component, i uint32) spec.Tag {
+	return spec.Tag{Lease: l.id, Gen: l.pages[c][i].Gen, Part: spec.PartLocal, Index: i, Domain: l.domain}
 }
 
-// localFrom is the first KV page index that prefill owes nothing of: decode fills the pages from there itself.
-func (r *DecodeRank) localFrom(l *dlease) uint32 { return r.layouts[spec.KV].PagesFor(l.tokens) }
+// localFrom is the first KV page index that prefill owes nothing of, for this lease or another: decode fills the pages from there itself.
+func (r *DecodeRank) localFrom(l *dlease) uint32 {
+	if l.fork {
+		return uint32(len(l.shared))
+	}
+	return r.layouts[spec.KV].PagesFor(l.tokens)
+}

@@ -44,10 +44,7 @@ func (r *DecodeRank) planned(l *dlease) (checks []TagCheck) {
 			checks = append(checks, TagCheck{Component: p.Component, Page: l.pages[p.Component][i].Page, Slot: p.Index, Want: r.tag(l, p, i, d, has)})
 		}
 	}
-	for i := r.localFrom(l); i < uint32(len(l.pages[spec.KV])); i++ {
-		checks = append(checks, TagCheck{Component: spec.KV, Page: l.pages[spec.KV][i].Page, Want: l.localTag(i)})
-	}
-	return checks
+	return append(checks, r.locals(l)...)
 }
 
 // unused are the slots that the plan does not use: they must be void.
@@ -169,7 +166,7 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 	}
 	out := ReadPages{Lease: l.id, Pages: l.view, Copies: l.copies}
 	if !r.cfg.NoStepChecks {
-		out.Checks = l.checks
+		out.Checks = append(l.checks[:len(l.checks):len(l.checks)], l.before...)
 	}
 	r.did("Read", l, nil, "")
 	if e.Pos != 0 {
@@ -192,7 +189,7 @@ func (r *DecodeRank) readEnd(e ReadEnd) {
 	r.touch(l)
 	r.did("ReadEnd", l, nil, "")
 	if e.Copied {
-		l.copies = nil
+		r.copied(l)
 	}
 	if len(e.Bad) > 0 {
 		r.quarantine(l, e.Bad)

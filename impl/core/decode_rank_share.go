@@ -16,11 +16,10 @@ func shareText(p pages.Publication) string {
 	return fmt.Sprintf("kv page %d generation %d of lease %d", p.Page, p.Gen, p.Filler)
 }
 
-// sharePrefix takes shares of the longest published prefix of a lease's prompt: whole pages, and never all of the prompt, so that every
-// prefill rank that owes a part of the prompt still owes one.
-func (r *DecodeRank) sharePrefix(l *dlease) {
+// sharePrefix takes shares of the longest published prefix of a lease's prompt, at most so many pages.
+func (r *DecodeRank) sharePrefix(l *dlease, most uint32) {
 	kv := r.pools[spec.KV]
-	most := min(len(l.contents), int((max(l.tokens, 1)-1)/r.layouts[spec.KV].Equal.TokensPerPage))
+	most = min(uint32(len(l.contents)), most)
 	var found []pages.Publication
 	for _, c := range l.contents[:most] {
 		p, ok := kv.Find(c)
@@ -38,6 +37,9 @@ func (r *DecodeRank) sharePrefix(l *dlease) {
 		return
 	}
 	l.shared, l.share = found, g
+	for _, p := range found {
+		l.sharedTags += len(p.Tags)
+	}
 	r.hits += uint64(len(found))
 }
 
@@ -50,7 +52,7 @@ func (r *DecodeRank) endShare(l *dlease) uint32 {
 	if err != nil {
 		r.broken(10, "shares of lease %d: %v", l.id, err)
 	}
-	l.share, l.shared = 0, nil
+	l.share, l.shared, l.sharedTags = 0, nil, 0
 	return e.Freed
 }
 
@@ -164,8 +166,8 @@ func (r *DecodeRank) copyFirst(l *dlease, index, tokens uint32) bool {
 	l.copies = append(l.copies, PageCopy{Component: spec.KV, Index: index, From: old, To: fresh, Tokens: tokens})
 	r.did("Grow", l, nil, fmt.Sprintf("kv page %d", fresh.Page))
 	r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}})
-	r.do(PutTag{Component: spec.KV, Page: fresh.Page, Tag: l.localTag(index)})
-	l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: fresh.Page, Want: l.localTag(index)})
+	r.do(PutTag{Component: spec.KV, Page: fresh.Page, Tag: l.localTag(spec.KV, index)})
+	l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: fresh.Page, Want: l.localTag(spec.KV, index)})
 	return true
 }
 
@@ -202,7 +204,7 @@ func (r *DecodeRank) holders(p compPage) (out []*dlease) {
 	return out
 }
 
-// writers are the links that were granted any page that a lease holds, its own or shared, each once.
+// writers are the links that were granted any page that a lease holds, its own, shared or still to be copied, each once.
 func (r *DecodeRank) writers(l *dlease) (out []*dlink) {
 	add := func(k *dlink) {
 		if k != nil && !slices.Contains(out, k) {
@@ -215,6 +217,11 @@ func (r *DecodeRank) writers(l *dlease) (out []*dlink) {
 	for _, p := range l.shared {
 		for _, id := range p.Granted {
 			add(r.link(PeerID(id)))
+		}
+	}
+	for _, h := range l.from {
+		for _, k := range h.writers {
+			add(k)
 		}
 	}
 	return out

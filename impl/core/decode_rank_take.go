@@ -59,9 +59,15 @@ func (r *DecodeRank) take(m Take) {
 	r.tell(Taken{Transfer: l.transfer, Lease: l.id})
 }
 
-// takePages takes shares of the longest published prefix and fresh pages for the rest, all or none.
+// takePages takes shares of the longest published prefix and fresh pages for the rest, all or none. It never shares all of the prompt, so
+// that every prefill rank that owes a part of it still owes one.
 func (r *DecodeRank) takePages(l *dlease, need [spec.ComponentCount]uint32) bool {
-	r.sharePrefix(l)
+	r.sharePrefix(l, (max(l.tokens, 1)-1)/r.layouts[spec.KV].Equal.TokensPerPage)
+	return r.takeRest(l, need)
+}
+
+// takeRest takes what a lease needs beyond the pages that it shares; if that is not there it gives its shares back.
+func (r *DecodeRank) takeRest(l *dlease, need [spec.ComponentCount]uint32) bool {
 	need[spec.KV] -= uint32(len(l.shared))
 	got, ok := r.pools.Take(need, l.owner())
 	r.withdrawn()
@@ -69,12 +75,12 @@ func (r *DecodeRank) takePages(l *dlease, need [spec.ComponentCount]uint32) bool
 		r.endShare(l)
 		return false
 	}
-	for i := len(l.shared); i > 0; i-- { // in front, in order
-		got[spec.KV] = append(got[spec.KV], spec.GrantedPage{})
-	}
-	copy(got[spec.KV][len(l.shared):], got[spec.KV])
-	for i, p := range l.shared {
-		got[spec.KV][i] = spec.GrantedPage{Page: p.Page, Gen: p.Gen}
+	if len(l.shared) > 0 {
+		all := make([]spec.GrantedPage, 0, len(l.shared)+len(got[spec.KV]))
+		for _, p := range l.shared {
+			all = append(all, spec.GrantedPage{Page: p.Page, Gen: p.Gen})
+		}
+		got[spec.KV] = append(all, got[spec.KV]...)
 	}
 	l.pages = got
 	return true
@@ -118,9 +124,20 @@ func (r *DecodeRank) voidPages(l *dlease) {
 		}
 		r.do(VoidTags{Component: spec.Component(c), Pages: ids})
 	}
-	for i := r.localFrom(l); i < uint32(len(l.pages[spec.KV])); i++ {
-		r.do(PutTag{Component: spec.KV, Page: l.pages[spec.KV][i].Page, Tag: l.localTag(i)})
+	for _, c := range r.locals(l) {
+		r.do(PutTag{Component: c.Component, Page: c.Page, Tag: c.Want})
 	}
+}
+
+// locals are the tags of the pages that decode fills itself.
+func (r *DecodeRank) locals(l *dlease) (checks []TagCheck) {
+	for i := r.localFrom(l); i < uint32(len(l.pages[spec.KV])); i++ {
+		checks = append(checks, TagCheck{Component: spec.KV, Page: l.pages[spec.KV][i].Page, Want: l.localTag(spec.KV, i)})
+	}
+	if l.fork && len(l.pages[spec.State]) > 0 {
+		checks = append(checks, TagCheck{Component: spec.State, Page: l.pages[spec.State][0].Page, Want: l.localTag(spec.State, 0)})
+	}
+	return checks
 }
 
 // goOn sends the grants of a taken lease. From here its pages come back by proof only.
@@ -308,6 +325,7 @@ func (r *DecodeRank) ledgerEnd(l *dlease, h pages.Hold) {
 		}
 	}
 	e.Freed += r.endShare(l)
+	r.copied(l)
 	if l.granted && !l.bad { // pages that were never granted were never the specification's; bad ones end by QuarantineEnd
 		r.did("Release", l, nil, fmt.Sprintf("%d pages", e.Freed))
 	}
@@ -365,13 +383,13 @@ func (r *DecodeRank) grow(m Grow) {
 		r.touch(l)
 		page := got[spec.KV][0].Page
 		r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{page}})
-		r.do(PutTag{Component: spec.KV, Page: page, Tag: l.localTag(index)})
+		r.do(PutTag{Component: spec.KV, Page: page, Tag: l.localTag(spec.KV, index)})
 		r.did("Grow", l, nil, fmt.Sprintf("kv page %d", page))
 		if err := r.pools[spec.KV].Store(l.owner(), page); err != nil {
 			r.broken(18, "grown page of lease %d: %v", l.id, err)
 			return
 		}
-		l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: page, Want: l.localTag(index)})
+		l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: page, Want: l.localTag(spec.KV, index)})
 		l.view = nil
 	}
 	r.tell(Grown{Transfer: m.Transfer})

@@ -83,11 +83,15 @@ type dlease struct {
 	cause    spec.Cause
 	appended uint32 // lowest position that decode wrote, +1; 0: none. Pages from there are out of digest checks
 
-	contents []spec.ContentID    // of the prompt's full pages; nil: nothing of it is published
-	shared   []pages.Publication // the first KV pages: others filled them
-	share    pages.Group         // the hold on them; 0 without
-	copies   []PageCopy          // not done yet
-	left     uint32              // own KV pages that were copied and stand in the block table no more
+	contents   []spec.ContentID    // of the prompt's full pages; nil: nothing of it is published
+	shared     []pages.Publication // the first KV pages: others filled them
+	share      pages.Group         // the hold on them; 0 without
+	sharedTags int                 // how many tags they have
+	fork       bool                // a further sample: prefill owes it nothing
+	copies     []PageCopy          // not done yet
+	from       []copyHold          // what they read of another lease
+	before     []TagCheck          // the tags of that, compared until they are done
+	left       uint32              // own KV pages that were copied and stand in the block table no more
 }
 
 // owner is the lease in the ledger.

@@ -183,13 +183,13 @@ func (r *DecodeRank) assertWriters(l *dlease) bool {
 
 // assertChecks is I15 before a step: the tags that it compares are those of every part and every local page of its block table.
 func (r *DecodeRank) assertChecks(l *dlease) bool {
-	want := len(l.pages[spec.KV]) - int(r.localFrom(l)) + int(l.left)
+	want := len(l.pages[spec.KV]) - int(r.localFrom(l)) + int(l.left) + l.sharedTags
+	if l.fork {
+		want += len(l.pages[spec.State])
+	}
 	for _, p := range l.parts {
 		lo, hi := p.PageRange(*r.layouts[p.Component])
 		want += int(hi - lo)
-	}
-	for _, p := range l.shared {
-		want += len(p.Tags)
 	}
 	if len(l.checks) != want {
 		r.broken(15, "lease %d: a step would compare %d tags, its block table has %d", l.id, len(l.checks), want)

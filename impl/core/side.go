@@ -50,6 +50,14 @@ type Grow struct {
 	Pos      uint32
 }
 
+// Fork asks a rank for a further sample of a ready lease's prompt, as a transfer of its own: it shares the full pages, which must be
+// published, and copies the tail. Answered like Take, and with LeaseReady at once. It has no auxiliary record: its first token is
+// sampled from what the first sample's said. It reads from position Pos = prompt tokens on.
+type Fork struct {
+	side
+	Transfer, From spec.TransferID
+}
+
 // --- decode side, rank to leader ---
 
 // PeerUp says that a link to a prefill rank is open, with what admission needs.
