@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sort"
 	"strings"
 )
@@ -22,11 +23,12 @@ type Manifest struct {
 
 // Module is what the configurations of one specification have in common.
 type Module struct {
-	Model      string              `json:"model"`          // the module with TLC's bounds
-	Spec       string              `json:"spec,omitempty"` // the formula that is checked; Spec unless it says otherwise
-	Replace    map[string]string   `json:"replace"`        // definitions replaced: Lease <- MCLease
-	Constants  map[string]string   `json:"constants"`      // value unless a configuration says otherwise
-	Properties map[string][]string `json:"properties"`     // named lists for "check"
+	Base       string              `json:"base,omitempty"`       // the module that this one extends: it has its replacements, constants and lists
+	Model      string              `json:"model"`                // the module with TLC's bounds
+	Spec       string              `json:"spec,omitempty"`       // the formula that is checked; Spec unless it says otherwise
+	Replace    map[string]string   `json:"replace,omitempty"`    // definitions replaced: Lease <- MCLease
+	Constants  map[string]string   `json:"constants,omitempty"`  // value unless a configuration says otherwise
+	Properties map[string][]string `json:"properties,omitempty"` // named lists for "check"
 }
 
 // Kinds of configurations.
@@ -64,6 +66,16 @@ func (c *Configuration) Simulation() bool { return c.Kind == KindSimulation || c
 // Guard says whether c drops a guard, so that a counterexample must come of it: its name begins with off-.
 func (c *Configuration) Guard() bool { return strings.HasPrefix(c.Name, "off-") }
 
+// Off lists the constants that c turns from TRUE to FALSE, which are guards, in order.
+func (c *Configuration) Off(m *Manifest) (off []string) {
+	for _, k := range sortedKeys(c.Constants) {
+		if c.Constants[k] == "FALSE" && m.Resolve(c.Module).Constants[k] == "TRUE" {
+			off = append(off, k)
+		}
+	}
+	return off
+}
+
 // Expectation is compared exactly. Distinct and Depth are 0 where something is violated (the search stops there) or simulated.
 type Expectation struct {
 	Result   string `json:"result"` // "pass", "violated", "error"
@@ -91,6 +103,11 @@ func readManifest(files fs.FS) (*Manifest, error) {
 	if err := dec.Decode(&m); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrManifest, err)
 	}
+	for _, name := range sortedKeys(m.Modules) {
+		if base, ok := m.Modules[m.Modules[name].Base]; m.Modules[name].Base != "" && (!ok || base.Base != "") {
+			return nil, fmt.Errorf("%w: module %s: its base %q is no module without a base of its own", ErrManifest, name, m.Modules[name].Base)
+		}
+	}
 	seen := map[string]bool{}
 	for i := range m.Configurations {
 		c := &m.Configurations[i]
@@ -108,6 +125,29 @@ func readManifest(files fs.FS) (*Manifest, error) {
 	return &m, nil
 }
 
+// Resolve returns the module of that name with what it has of its base.
+func (m *Manifest) Resolve(name string) Module {
+	mod := m.Modules[name]
+	base, ok := m.Modules[mod.Base]
+	if mod.Base == "" || !ok {
+		return mod
+	}
+	mod.Replace = overlay(base.Replace, mod.Replace)
+	mod.Constants = overlay(base.Constants, mod.Constants)
+	mod.Properties = overlay(base.Properties, mod.Properties)
+	return mod
+}
+
+// overlay is base with the values of over in place of its own.
+func overlay[V any](base, over map[string]V) map[string]V {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]V{}
+	}
+	maps.Copy(out, over)
+	return out
+}
+
 // Find returns the configuration of that name.
 func (m *Manifest) Find(name string) (*Configuration, error) {
 	for i := range m.Configurations {
@@ -123,7 +163,7 @@ var ErrNoConfiguration = errors.New("no configuration is named")
 
 // ConfigText is the .cfg file of c.
 func (m *Manifest) ConfigText(c *Configuration) (string, error) {
-	mod := m.Modules[c.Module]
+	mod := m.Resolve(c.Module)
 	values := map[string]string{}
 	for k, v := range mod.Constants {
 		values[k] = v
@@ -173,7 +213,7 @@ func first(texts ...string) string {
 	return ""
 }
 
-func sortedKeys(m map[string]string) []string {
+func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
 		keys = append(keys, k)

@@ -351,7 +351,7 @@ func (b *builder) verdict() (out []string) {
 		return append(out, orElse(t.Broken, "This is the end of the trace."))
 	}
 	out = append(out, name+" is broken.")
-	if m := meaning(name); m != "" {
+	if m := Meaning(name); m != "" {
 		out = append(out, m)
 	}
 	return out

@@ -42,8 +42,8 @@ func properties() []property {
 	}
 }
 
-// meaning is what the property says, or "".
-func meaning(name string) string {
+// Meaning is what a property of the specifications says in one sentence, or "".
+func Meaning(name string) string {
 	for _, p := range properties() {
 		if p.name == name {
 			return p.says
