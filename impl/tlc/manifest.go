@@ -68,8 +68,9 @@ func (c *Configuration) Guard() bool { return strings.HasPrefix(c.Name, "off-") 
 
 // Off lists the constants that c turns from TRUE to FALSE, which are guards, in order.
 func (c *Configuration) Off(m *Manifest) (off []string) {
+	constants := m.Resolve(c.Module).Constants
 	for _, k := range sortedKeys(c.Constants) {
-		if c.Constants[k] == "FALSE" && m.Resolve(c.Module).Constants[k] == "TRUE" {
+		if c.Constants[k] == "FALSE" && constants[k] == "TRUE" {
 			off = append(off, k)
 		}
 	}

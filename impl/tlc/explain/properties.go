@@ -38,7 +38,14 @@ func properties() []property {
 		{"Conservation", "I17: a page is free or with one live lease, in its generation"},
 		{"TailSafe", "I18: no write may land in a page that decode appended to"},
 		{"NoSharedTail", "I18: a page that decode appended to is neither published nor shared"},
-		{"StepsHold", "I9 to I11 and I14: the properties of steps"},
+		{"NoLeak", "I3 and I12: no 200 for request 2 is made of bytes of request 1"},
+		{"Answered", "liveness: every request gets its one answer"},
+		{"PagesBack", "liveness: every page comes back"},
+		{"SourcesBack", "liveness: every source page comes back"},
+		{"AbortEnds", "liveness: an abort is answered or its peer fenced"},
+		{"Healed", "liveness: a healed peer is used again"},
+		{"IdleClean", "liveness: an idle system is clean"},
+		{"StepsHold", "I9 to I12 and I14: the properties of steps"},
 	}
 }
 

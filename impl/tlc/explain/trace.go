@@ -31,6 +31,7 @@ func (t *Trace) Len() int { return len(t.states) }
 type state struct {
 	number int
 	action string // "" for the first
+	where  string // where the specification has it, as TLC says it
 	names  []string
 	vars   []value // of names, which are sorted
 }
@@ -104,7 +105,11 @@ func (p *parser) line(line string) (done bool, err error) {
 		if len(p.trace.states) == 0 {
 			action = "" // "Initial predicate"
 		}
-		return false, p.open(n, action)
+		if err := p.open(n, action); err != nil {
+			return false, err
+		}
+		p.trace.states[len(p.trace.states)-1].where = f[3]
+		return false, nil
 	case len(p.trace.states) > 0 && stutterLine.MatchString(line):
 		p.trace.Stutters = true
 		return true, nil
