@@ -18,6 +18,7 @@ type Config struct {
 	Chunk        uint32
 	Channels     uint32
 	Pull         bool
+	Sharing      int // KV pages that a decode rank may publish; 0: nothing is shared
 	Net          NetFaults
 	Fabric       mem.Faults // guards of the fabric that are off: a planted bug
 	Plant        Plant
@@ -38,6 +39,10 @@ type Plant struct {
 	PostedEarly bool // a batch is said to be over while its sources are still read
 	FenceEarly  bool // a fence at decode is said to be back at once, and does not fence
 	SealEarly   bool // computation is said to be over while it still writes
+	AppendOver  bool // a step stores its token into the first page of its block table, which others may share (no copy before append)
+	NoCopy      bool // a further sample's copies are said to be done and are not
+	ShortIDs    bool // content ids leave out the tokens before the page
+	AnyDomain   bool // content ids leave out the domain
 }
 
 const (
@@ -45,6 +50,7 @@ const (
 	vocabulary                     = 997
 	revision                       = "toy-1"
 	tagSlots                       = 8
+	adapter                        = "low-rank"
 )
 
 func (c Config) withDefaults() Config {

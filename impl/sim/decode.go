@@ -16,6 +16,7 @@ type decodeSide struct {
 	lead  *host
 	l     *core.DecodeLeader
 	ranks []*decodeRank
+	forks map[spec.TransferID]*fork
 }
 
 // decodeRank is one rank of it with its memory and its links.
@@ -56,7 +57,7 @@ func (d *decodeSide) start() {
 	w := d.w
 	d.life++
 	d.up, d.paused, d.box = true, false, nil
-	d.incs, d.hosts = nil, nil
+	d.incs, d.hosts, d.forks = nil, nil, map[spec.TransferID]*fork{}
 	for range d.ranks {
 		d.incs = append(d.incs, w.mint())
 	}
@@ -75,7 +76,7 @@ func (d *decodeSide) start() {
 		}
 		sides = append(sides, side)
 	}
-	lc := core.DecodeLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, Prefill: sides}
+	lc := core.DecodeLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, Prefill: sides, Sharing: w.cfg.Sharing > 0}
 	if w.cfg.DecodeLeader != nil {
 		w.cfg.DecodeLeader(&lc)
 	}
@@ -88,7 +89,7 @@ func (d *decodeSide) start() {
 	d.lead = &host{side: &d.side, name: fmt.Sprintf("d%d", d.slot), m: l, act: d.act}
 	d.hosts = append(d.hosts, d.lead)
 	for r := range d.ranks {
-		rc := core.DecodeRankConfig{Identity: id(r), Layouts: layouts[r], Window: w.cfg.Window, Digests: true, Peers: peers}
+		rc := core.DecodeRankConfig{Identity: id(r), Layouts: layouts[r], Window: w.cfg.Window, Digests: true, Peers: peers, MaxPublished: w.cfg.Sharing}
 		if w.cfg.DecodeRank != nil {
 			w.cfg.DecodeRank(&rc)
 		}
@@ -197,11 +198,12 @@ func (r *decodeRank) lost(c *conn) {
 func (d *decodeSide) act(a core.Action) {
 	switch a := a.(type) {
 	case core.ToRank:
-		d.later(d.ranks[a.Rank].host, core.Side{Rank: a.Rank, Msg: a.Msg})
+		d.later(d.ranks[a.Rank].host, core.Side{Rank: a.Rank, Msg: d.plantedIDs(a.Msg)})
 	case core.SendLeader:
 		if ask, ok := a.Body.(spec.Ask); ok && d.w.xfers[ask.Transfer] == nil {
 			dom := spec.DomainOf(ask.Tenant, ask.Salt, ask.Adapter, revision)
-			d.w.xfers[ask.Transfer] = &xfer{domain: dom, prompt: len(ask.Prompt), toy: newToy(dom, ask.Prompt)}
+			d.w.asks = append(d.w.asks, ask.Transfer)
+			d.w.xfers[ask.Transfer] = &xfer{domain: dom, prompt: len(ask.Prompt), tokens: ask.Prompt, toy: newToy(dom, ask.Prompt)}
 		}
 		d.later(d.ranks[0].host, core.SayFor{Peer: a.Peer, Body: a.Body})
 	case core.OpenStream:
@@ -233,7 +235,9 @@ func (r *decodeRank) act(a core.Action) {
 			c.closeAtDecode()
 		}
 	case core.ToLeader:
-		r.side.later(r.side.lead, core.Side{Rank: r.rank, Msg: a.Msg})
+		if !r.side.forkSaid(r.rank, a.Msg) {
+			r.side.later(r.side.lead, core.Side{Rank: r.rank, Msg: a.Msg})
+		}
 	case core.OpenData:
 		r.openData(a)
 	case core.Fence:

@@ -65,7 +65,7 @@ func (p *prefillSide) start() {
 	id := func(r int) spec.Identity {
 		return spec.Identity{Name: fmt.Sprintf("p%d.%d", p.slot, r), Role: spec.RolePrefill, Incarnation: p.incs[r], Rank: spec.Rank(r), Size: uint16(len(p.ranks)), Side: p.incs}
 	}
-	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, ChunkTokens: w.cfg.Chunk}
+	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, ChunkTokens: w.cfg.Chunk, Adapters: []string{adapter}}
 	if w.cfg.PrefillLeader != nil {
 		w.cfg.PrefillLeader(&lc)
 	}

@@ -18,12 +18,14 @@ type Outcome struct {
 	Lost         int // whose node died
 	Alarms       int
 	Kills, Fails int // processes killed, operations of the fabric failed or lost
+	Hits         int // shares taken
+	Forked       int // steps of further samples that ended well
 	Causes       map[spec.Cause]int
 }
 
 // String is one line for people.
 func (o Outcome) String() string {
-	return fmt.Sprintf("seed %d hash %016x steps %d ok %d failed %d lost %d alarms %d kills %d fails %d", o.Seed, o.Hash, o.Steps, o.OK, o.Failed, o.Lost, o.Alarms, o.Kills, o.Fails)
+	return fmt.Sprintf("seed %d hash %016x steps %d ok %d failed %d lost %d alarms %d kills %d fails %d hits %d forked %d", o.Seed, o.Hash, o.Steps, o.OK, o.Failed, o.Lost, o.Alarms, o.Kills, o.Fails, o.Hits, o.Forked)
 }
 
 // Shape draws a cluster from a seed: sizes, direction, faults of the network.
@@ -42,6 +44,9 @@ func Shape(seed uint64) Config {
 	c.PrefillRank = func(p *core.PrefillRankConfig) {
 		p.MaxAnswers, p.MaxPostItems, p.MaxPosts, p.MaxSealItems = 4, 1+int(seed%5), 2, 3
 	}
+	if r.IntN(2) == 0 {
+		c.Sharing = 1 + r.IntN(16)
+	}
 	return c
 }
 
@@ -56,6 +61,9 @@ func Run(seed uint64, change func(*Config)) (Outcome, error) {
 	out := Outcome{Seed: seed, Causes: map[spec.Cause]int{}}
 	m := &mayhem{w: w, out: &out, rng: rand.New(rand.NewPCG(seed, 0x6661756c74))}
 	m.budget, m.most = 4+m.rng.IntN(16), 10+m.rng.IntN(12)
+	if cfg.Sharing > 0 { // what is shared must live long enough to be shared
+		m.budget, m.most = m.rng.IntN(6), 20+m.rng.IntN(20)
+	}
 	w.idle = func() bool { m.act(); return true }
 	err := w.RunUntil(m.done, 400_000)
 	w.idle = nil
@@ -63,7 +71,8 @@ func Run(seed uint64, change func(*Config)) (Outcome, error) {
 		m.heal()
 		err = w.RunUntil(func() bool { return w.Answered() && w.Clean() }, 400_000)
 	}
-	out.Hash, out.Steps, out.Alarms = w.Hash(), w.steps, w.alarms
+	out.Hash, out.Steps, out.Alarms, out.Forked = w.Hash(), w.steps, w.alarms, int(w.stepsForked)
+	out.Hits = w.shared
 	for _, q := range w.requests {
 		switch {
 		case q.Half:
@@ -102,9 +111,19 @@ func (m *mayhem) done() bool {
 
 func (m *mayhem) act() {
 	w := m.w
+	if w.cfg.Sharing > 0 && len(w.asks) > 0 && m.rng.IntN(3) == 0 {
+		if of := w.asks[max(0, len(w.asks)-1-m.rng.IntN(4))]; w.slotOf(of.Leader) >= 0 {
+			w.decode[w.slotOf(of.Leader)].Fork(of, 1+m.rng.IntN(6))
+		}
+	}
 	if m.asked < m.most && m.rng.IntN(3) > 0 {
 		m.asked++
 		if m.half() {
+			return
+		}
+		if w.cfg.Sharing > 0 {
+			w.Ask(m.rng.IntN(len(w.decode)), core.Submit{Tenant: fmt.Sprintf("tenant%d", m.rng.IntN(2)), Adapter: []string{"", "", adapter}[m.rng.IntN(3)],
+				Prompt: likePrompt(m.rng), MaxNew: uint32(1 + m.rng.IntN(8)), TimeLeft: m.timeLeft()})
 			return
 		}
 		w.Ask(m.rng.IntN(len(w.decode)), core.Submit{Tenant: fmt.Sprintf("tenant%d", m.rng.IntN(3)), Prompt: promptOf(m.rng), MaxNew: uint32(1 + m.rng.IntN(8)), TimeLeft: m.timeLeft()})
@@ -169,6 +188,23 @@ func promptOf(r *rand.Rand) (p []int32) {
 		if shared {
 			p = append(p, int32(i))
 		} else {
+			p = append(p, int32(r.IntN(vocabulary)))
+		}
+	}
+	return p
+}
+
+// likePrompt begins as others do, and goes its own way somewhere; or it differs from the others in one token of its first or second page.
+func likePrompt(r *rand.Rand) (p []int32) {
+	n := 1 + r.IntN(22)
+	from, one := r.IntN(2*n), r.IntN(3)*pageTokens
+	for i := range n {
+		switch {
+		case one < 2*pageTokens && i == one:
+			p = append(p, int32(500+i))
+		case one < 2*pageTokens || i < from:
+			p = append(p, int32(i))
+		default:
 			p = append(p, int32(r.IntN(vocabulary)))
 		}
 	}

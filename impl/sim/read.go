@@ -103,6 +103,8 @@ type read struct {
 	run      core.RunStep
 	tables   []*core.ReadPages
 	bad      [][]core.BadPart
+	copied   bool
+	fork     *fork // a step of a further sample; nil: the leader's
 }
 
 // begin asks every rank for its block table, behind what the leader has sent them before.
@@ -138,19 +140,20 @@ func (d *decodeSide) begun(rd *read) {
 		return
 	}
 	d.w.work(d.lead, "kernel", 1_000_000, func() {
+		d.copies(rd)
 		whole := d.kernel(rd)
 		good := d.tagsGood(rd)
 		if good && !whole {
 			d.w.violate("I3: %s reads foreign bytes for transfer %s, and every tag agrees", d.lead.name, rd.transfer)
 		}
-		x := d.w.xfers[rd.transfer]
+		x := d.known(rd)
 		d.ended(rd, good, x.toy.next(len(x.toy.chain)-1))
 	})
 }
 
 // kernel reads everything that the step reads, and compares every byte with what it must be. false: some byte is another's.
 func (d *decodeSide) kernel(rd *read) bool {
-	x := d.w.xfers[rd.transfer]
+	x := d.known(rd)
 	upTo := uint32(x.prompt)
 	if !rd.first {
 		upTo = rd.run.Pos + 1
@@ -162,7 +165,7 @@ func (d *decodeSide) kernel(rd *read) bool {
 			return true
 		}
 		for k, r := range d.ranks { // the step writes its own position
-			x.toy.eachCell(r.mem[spec.KV], rd.tables[k].Pages[spec.KV], rd.run.Pos, upTo, func(got, want []byte) { copy(got, want) })
+			x.toy.eachCell(r.mem[spec.KV], d.w.appendTo(rd.tables[k].Pages[spec.KV]), rd.run.Pos, upTo, func(got, want []byte) { copy(got, want) })
 		}
 	}
 	whole := true
@@ -193,12 +196,21 @@ func (d *decodeSide) tagsGood(rd *read) bool {
 func (d *decodeSide) ended(rd *read, ok bool, next int32) {
 	for k, t := range rd.tables {
 		if t != nil {
-			d.later(d.ranks[k].host, core.ReadEnd{Lease: rd.leases[k], Bad: rd.bad[k]})
+			d.later(d.ranks[k].host, core.ReadEnd{Lease: rd.leases[k], Bad: rd.bad[k], Copied: rd.copied})
 		}
 	}
-	if rd.first {
-		d.later(d.lead, core.FirstRead{Transfer: rd.transfer, OK: ok, Tokens: uint32(d.w.xfers[rd.transfer].prompt), First: core.Token{ID: next}})
+	if rd.fork != nil {
+		d.forkStepped(rd.fork, ok, next)
 		return
 	}
-	d.later(d.lead, core.StepDone{Transfer: rd.transfer, OK: ok, Next: core.Token{ID: next}})
+	var ev core.Event = core.StepDone{Transfer: rd.transfer, OK: ok, Next: core.Token{ID: next}}
+	if rd.first {
+		ev = core.FirstRead{Transfer: rd.transfer, OK: ok, Tokens: uint32(d.w.xfers[rd.transfer].prompt), First: core.Token{ID: next}}
+	}
+	life := d.life
+	d.box = append(d.box, func() { // behind what the ranks have to say about bad tags: that is the first cause
+		if d.life == life {
+			d.later(d.lead, ev)
+		}
+	})
 }

@@ -38,6 +38,10 @@ type World struct {
 	minted  uint64          // incarnations
 	alarms  int
 
+	asks                []spec.TransferID // that were asked for, by age
+	forked, stepsForked uint64            // further samples, and their steps that ended well
+	shared              int               // shares taken
+
 	// For scenarios; nil: nothing is held or dropped, no computation fails.
 	HoldOp      func(op mem.Op) bool
 	LoseMsg     func(toPrefill bool, env spec.Envelope) bool // asked once, when it is sent
@@ -54,6 +58,7 @@ type World struct {
 type xfer struct {
 	domain spec.Domain
 	prompt int
+	tokens []int32 // of the prompt; nil for a half
 	toy    *toy
 }
 
@@ -154,6 +159,9 @@ func (w *World) step(h *host, ev core.Event) {
 	for _, a := range acts {
 		switch x := a.(type) {
 		case core.Did:
+			if x.Name == "Share" {
+				w.shared++
+			}
 			w.note("%s %s %s lease %d peer %d %s", h.name, x.Name, x.Transfer, x.Lease, x.Peer, x.Detail)
 		case core.Count:
 			w.note("%s refuses %d of peer %d: %s %s", h.name, x.About, x.Peer, x.Refusal, x.Detail)
