@@ -116,6 +116,9 @@ func (m *mayhem) act() {
 			w.decode[w.slotOf(of.Leader)].Fork(of, 1+m.rng.IntN(6))
 		}
 	}
+	if w.cfg.Sharing > 0 && m.rng.IntN(8) == 0 {
+		m.flipTag()
+	}
 	if m.asked < m.most && m.rng.IntN(3) > 0 {
 		m.asked++
 		if m.half() {
@@ -161,6 +164,13 @@ func (m *mayhem) act() {
 	default:
 		m.mend()
 	}
+}
+
+// flipTag changes one bit of a tag in a decode rank's KV pool, as failing memory would: whoever holds the page fails, and nobody reads on.
+func (m *mayhem) flipTag() {
+	ranks := m.w.decodeRanks()
+	pool := ranks[m.rng.IntN(len(ranks))].mem[spec.KV]
+	pool.Slot(spec.PageID(m.rng.Uint32N(pool.Layout.Shape.Pages)), 0)[m.rng.IntN(spec.TagBytes)] ^= 1
 }
 
 // half starts a prefill-first half, or hands the name of one to decode, as an outside router does; sometimes twice, sometimes never.
