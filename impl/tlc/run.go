@@ -148,7 +148,7 @@ func parse(output string, c *Configuration) Outcome {
 		got.Violated = strings.Join(c.Steps, "+")
 	}
 	if got.Violated != "" {
-		got.Trace = len(stateLine.FindAllString(output, -1))
+		got.Trace = max(1, len(stateLine.FindAllString(output, -1))) // an initial state that breaks it has no number
 	}
 	if f := distinctLine.FindAllStringSubmatch(output, -1); f != nil {
 		got.Seen = atoi(f[len(f)-1][1])

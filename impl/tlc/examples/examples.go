@@ -209,7 +209,8 @@ func Index(m *tlc.Manifest) string {
 	b.WriteString("# Counterexamples\n\nWritten by `kvfence spec trace --all-guards`; do not edit. For each guard of the design page: what the model checker finds when it is\n" +
 		"dropped, the shortest one, step by step. Prevention guards are dropped with detection off, detection guards with a planted fault; the column\n" +
 		"*turned off* says all that is off. How to read a page: a column for each participant, a row for each step; `*- - >` is a message that goes out,\n" +
-		"`-->*` one that arrives, `X` a crash or a planted fault.\n")
+		"`-->*` one that arrives, `X` a crash or a planted fault. Behind it the action with what is known of its parameters: t transfer, l lease, k prefill\n" +
+		"rank and its link, p page, c channel, q source page, i incarnation, g generation, e epoch.\n")
 	section := func(title string, guards []guard) {
 		fmt.Fprintf(&b, "\n## %s\n\n| guard | without it | broken | states | turned off |\n| --- | --- | --- | --- | --- |\n", title)
 		for _, g := range guards {

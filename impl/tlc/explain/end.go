@@ -7,12 +7,15 @@ import (
 )
 
 // standing says what stands in the last state, as far as one must know it to see that the property is broken: requests, leases, pages,
-// writes that are pending, kernels and tokens.
+// writes that are pending, kernels and tokens; of an unknown specification all variables.
 func (b *builder) standing() (out []string) {
-	if len(b.variables) == 0 {
-		return nil
-	}
 	s := &b.trace.states[len(b.trace.states)-1]
+	if len(b.variables) == 0 {
+		for i, name := range s.names {
+			out = append(out, name+" = "+s.vars[i].String())
+		}
+		return out
+	}
 	for _, t := range entries(s, "lead") {
 		out = append(out, transfer(s, t))
 	}

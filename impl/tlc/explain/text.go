@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -71,7 +72,9 @@ func (d *Diagram) lines(r *row) string {
 		return string(cells)
 	}
 	copy(cells, fmt.Sprintf("%4d", r.number))
-	for _, a := range r.arrows {
+	arrows := slices.Clone(r.arrows) // the longest first, so that every head is seen
+	slices.SortStableFunc(arrows, func(x, y arrow) int { return y.length() - x.length() })
+	for _, a := range arrows {
 		drawArrow(cells, a)
 	}
 	for _, i := range r.at {
@@ -82,6 +85,8 @@ func (d *Diagram) lines(r *row) string {
 	}
 	return string(cells)
 }
+
+func (a arrow) length() int { return max(a.from-a.to, a.to-a.from) }
 
 // drawArrow draws between two columns: dashed for what is only sent.
 func drawArrow(cells []byte, a arrow) {
