@@ -118,8 +118,9 @@ func (r *DecodeRank) makeReady(l *dlease) {
 	r.move(l, dleaseReady)
 	r.did("Ready", l, nil, "")
 	l.checks = append(l.checks, sharedChecks(l)...)
-	r.publish(l)
-	r.tell(LeaseReady{Transfer: l.transfer})
+	if r.publish(l) {
+		r.tell(LeaseReady{Transfer: l.transfer})
+	}
 }
 
 // badText describes the first finding.

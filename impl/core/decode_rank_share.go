@@ -77,15 +77,16 @@ func sharedChecks(l *dlease) (checks []TagCheck) {
 }
 
 // publish makes the full pages of a lease that became ready known: those that prefill filled for it. Neither its tail nor its records.
-func (r *DecodeRank) publish(l *dlease) {
+// false: an invariant broke.
+func (r *DecodeRank) publish(l *dlease) bool {
 	if r.cfg.MaxPublished == 0 {
-		return
+		return true
 	}
 	var granted []uint64
 	for _, h := range l.holds {
 		if h.standing {
 			r.broken(18, "lease %d would be published, and peer %d may write into it", l.id, h.link.cfg.ID)
-			return
+			return false
 		}
 		granted = append(granted, uint64(h.link.cfg.ID))
 	}
@@ -96,7 +97,7 @@ func (r *DecodeRank) publish(l *dlease) {
 		done, err := r.pools[spec.KV].Publish(p)
 		if err != nil {
 			r.broken(18, "lease %d: %v", l.id, err)
-			return
+			return false
 		}
 		if done {
 			r.published++
@@ -104,6 +105,7 @@ func (r *DecodeRank) publish(l *dlease) {
 			r.did("Publish", l, nil, shareText(p))
 		}
 	}
+	return true
 }
 
 // tagsOf is what the slots of KV page index i hold.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvfence/impl/pages"
 	"kvfence/spec"
 )
 
@@ -17,6 +18,14 @@ type broken struct {
 
 // filling is a rig's lease that was granted; begin is the first read of a ready one.
 func (g *dRig) filling() *dlease { l, _ := g.fill(); return l }
+
+// sharer is a rig's ready lease of which another one has filled the first two pages.
+func (g *dRig) sharer() *dlease {
+	g.r.cfg.MaxPublished = 9
+	g.r.pools[spec.KV].AllowSharing(9)
+	g.sharedReady(1)
+	return g.sharedReady(1)
+}
 
 func beginOf(l *dlease) ReadBegin { return ReadBegin{Lease: l.id} }
 
@@ -40,6 +49,49 @@ var brokenAtDecode = []broken{
 		l := g.readied()
 		l.pages[spec.KV][0].Gen--
 		return beginOf(l)
+	}},
+	{3, "a step answers from a shared page of an older generation", func(g *dRig) Event {
+		l := g.sharer()
+		l.shared[0].Gen--
+		l.pages[spec.KV][0].Gen--
+		return beginOf(l)
+	}},
+	{3, "a step answers from a page filled for another domain", func(g *dRig) Event {
+		l := g.sharer()
+		l.shared[1].Domain = spec.Domain{9}
+		return beginOf(l)
+	}},
+	{3, "a step answers from a page filled for other tokens", func(g *dRig) Event {
+		l := g.sharer()
+		l.shared[1].Content = spec.ContentID{9}
+		return beginOf(l)
+	}},
+	{3, "a shared page's tags are those of another position", func(g *dRig) Event {
+		l := g.sharer()
+		l.shared[0].Tags = l.shared[1].Tags
+		return beginOf(l)
+	}},
+	{3, "a step answers from another page than it shares", func(g *dRig) Event {
+		l := g.sharer()
+		l.pages[spec.KV][0], l.pages[spec.KV][1] = l.pages[spec.KV][1], l.pages[spec.KV][0]
+		return beginOf(l)
+	}},
+	{3, "a shared page without a share of it", func(g *dRig) Event {
+		l := g.sharer()
+		l.share++
+		return beginOf(l)
+	}},
+	{3, "a further sample of a page filled for another domain", func(g *dRig) Event {
+		l := g.sharer()
+		l.contents = rigContents(7)
+		for i, p := range l.shared {
+			require.NoError(g, g.r.pools[spec.KV].Unpublish(p.Page))
+			owner := g.r.pools[spec.KV].Owner(p.Page)
+			_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: l.contents[i], Domain: l.domain, Page: p.Page, Gen: p.Gen, Filler: owner,
+				Tags: []spec.Tag{{Lease: spec.LeaseID(owner), Gen: p.Gen, Index: uint32(i), Domain: spec.Domain{7}}}})
+			require.NoError(g, err)
+		}
+		return Side{Msg: Fork{Transfer: spec.TransferID{Leader: g.r.own, Counter: 50}, From: l.transfer}}
 	}},
 	{4, "ready with a part missing", func(g *dRig) Event {
 		l := g.readied()
@@ -106,6 +158,32 @@ var brokenAtDecode = []broken{
 		k.fencing = append(k.fencing, k.epoch)
 		k.epoch++
 		return FenceDone{Peer: 1, Old: k.epoch - 1, OK: true}
+	}},
+	{17, "a share that no page stands for", func(g *dRig) Event {
+		l := g.readied()
+		l.share = 1
+		return g.find(l)
+	}},
+	{10, "shares end that the ledger does not have", func(g *dRig) Event {
+		l := g.sharer()
+		_, err := g.r.pools[spec.KV].EndGroup(l.share)
+		require.NoError(g, err)
+		return Side{Msg: ReleaseLease{Transfer: l.transfer}}
+	}},
+	{18, "a page that decode appended to is published", func(g *dRig) Event {
+		l := g.sharer()
+		g.step(ReadBegin{Lease: l.id, Pos: dRigTokens})
+		l.appended = 5 // as if in a page of the prompt
+		return ReadEnd{Lease: l.id}
+	}},
+	{18, "a page that decode stored into would be published", func(g *dRig) Event {
+		g.r.cfg.MaxPublished = 9
+		g.r.pools[spec.KV].AllowSharing(9)
+		l, _ := g.sharedFill(1)
+		g.recv(1, g.complete(l, 1))
+		g.notice(l, 1)
+		require.NoError(g, g.r.pools[spec.KV].Store(l.owner(), l.pages[spec.KV][0].Page))
+		return Verified{Lease: l.id}
 	}},
 	{18, "decode appended under a remote writer", func(g *dRig) Event {
 		l := g.filling()

@@ -24,7 +24,7 @@ func (w *world) stepDL(ev Event) {
 			w.dthen(fmt.Sprint("dl-d", w.dlife, a.Rank), func() { w.stepD(int(a.Rank), Side{Rank: a.Rank, Msg: a.Msg}) })
 		case SendLeader:
 			if ask, ok := a.Body.(spec.Ask); ok {
-				w.prompts[ask.Transfer] = ask.Prompt
+				w.prompts[ask.Transfer], w.whose[ask.Transfer] = ask.Prompt, whoseOf(ask.Tenant, ask.Adapter)
 			}
 			w.stepD(0, SayFor{Peer: a.Peer, Body: a.Body})
 		case OpenStream:
@@ -80,7 +80,7 @@ func (w *world) read(t spec.TransferID, leases []spec.LeaseID, pos, index uint32
 					bad = append(bad, BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: spec.TagForeign})
 				}
 				if ok && c.Want.Part != spec.PartLocal && len(bad) == 0 { // I3: the bytes are the request's own
-					require.Equal(w.t, w.content(w.prompts[t], c.Component, c.Want.Index), cell.content)
+					require.Equal(w.t, w.content(w.whose[t], w.prompts[t], c.Component, c.Want.Index), cell.content)
 				}
 			}
 			require.Empty(w.t, bad, "nothing in this world corrupts memory")
@@ -97,9 +97,13 @@ func (w *world) read(t spec.TransferID, leases []spec.LeaseID, pos, index uint32
 	w.dmay(finish)
 }
 
-// content is what the bytes of a part must be: every byte depends on the whole prompt.
-func (w *world) content(prompt []int32, c spec.Component, index uint32) string {
-	return fmt.Sprint(prompt, c, index)
+// content is what the bytes of a part must be: every byte depends on the domain and on all tokens up to its page's end, those of a record
+// on the whole prompt.
+func (w *world) content(whose string, prompt []int32, c spec.Component, index uint32) string {
+	if c == spec.KV {
+		prompt = prompt[:min(len(prompt), int(index+1)*worldPage)]
+	}
+	return fmt.Sprint(whose, prompt, c, index)
 }
 
 func (w *world) stepD(d int, ev Event) []Action {
@@ -311,6 +315,7 @@ func (w *world) stepPL(ev Event) {
 			s := w.halves[a.Req]
 			delete(w.halves, a.Req)
 			s.Source = a.Source
+			w.whose[spec.TransferID{Leader: a.Source.Leader, Counter: a.Source.Counter}] = whoseOf(s.Tenant, s.Adapter)
 			w.may(func() {
 				if w.open[s.Req] {
 					w.stepDL(s)
@@ -343,7 +348,7 @@ func (w *world) compute(life int, a Compute) {
 				for s := range spec.PartIndex(4) {
 					k := cellKey{spec.Component(c), g.Page, s}
 					cell := w.src[p][k]
-					cell.content = w.content(a.Tokens, spec.Component(c), uint32(i))
+					cell.content = w.content(w.whose[a.Transfer], a.Tokens, spec.Component(c), uint32(i))
 					w.src[p][k] = cell
 				}
 			}

@@ -19,6 +19,14 @@ func worldPrompt(seed, n int) []int32 {
 	return p
 }
 
+// prompt is a request's prompt; where prefixes are shared there are few of them, of many lengths.
+func (w *world) prompt(r RequestID, n int) []int32 {
+	if w.opts.sharing > 0 {
+		return worldPrompt(int(r%2), n)
+	}
+	return worldPrompt(int(r), n)
+}
+
 // expect is what one process alone would answer.
 func expect(prompt []int32, n uint32) (out []int32) {
 	for i := range n {
@@ -36,6 +44,9 @@ func shapes() []worldOptions {
 		{decode: 2, prefill: 4, pages: 40, sourcePages: 40, digests: true},
 		{decode: 1, prefill: 1, pages: 40, sourcePages: 40, pull: true},
 		{decode: 1, prefill: 2, pages: 40, sourcePages: 40, pull: true, digests: true},
+		{decode: 1, prefill: 1, pages: 40, sourcePages: 40, digests: true, sharing: 40},
+		{decode: 2, prefill: 2, pages: 30, sourcePages: 40, sharing: 7},
+		{decode: 1, prefill: 2, pages: 40, sourcePages: 40, pull: true, digests: true, sharing: 40},
 	}
 }
 
@@ -48,7 +59,7 @@ func TestJoint_CleanNetwork_EveryRequestIsTokenExact(t *testing.T) {
 				const n = 8
 				prompts := map[RequestID][]int32{}
 				for r := RequestID(1); r <= n; r++ {
-					prompts[r] = worldPrompt(int(r), 1+int(r*5)%23)
+					prompts[r] = w.prompt(r, 1+int(r*5)%23)
 					w.submit(r, prompts[r], 5, 0)
 				}
 				w.run(func() bool { return len(w.open) == 0 })
@@ -66,10 +77,10 @@ func TestJoint_CleanNetwork_EveryRequestIsTokenExact(t *testing.T) {
 func TestJoint_SmallPool_PreemptedRequestsAreTokenExact(t *testing.T) {
 	preempted := uint64(0)
 	for seed := range uint64(20) {
-		w := newWorld(t, seed, worldOptions{decode: 1 + int(seed%2), prefill: 1, pages: 9, sourcePages: 12})
+		w := newWorld(t, seed, worldOptions{decode: 1 + int(seed%2), prefill: 1, pages: 9, sourcePages: 12, sharing: int(seed%3) * 4})
 		prompts := map[RequestID][]int32{}
 		for r := RequestID(1); r <= 6; r++ {
-			prompts[r] = worldPrompt(int(r), 6+int(r))
+			prompts[r] = w.prompt(r, 6+int(r))
 			w.submit(r, prompts[r], 17, 0)
 		}
 		w.run(func() bool { return len(w.open) == 0 })
@@ -96,7 +107,7 @@ func TestJoint_Faults_NoFalseSuccessAndNoLeak(t *testing.T) {
 				prompts := map[RequestID][]int32{}
 				const n = 24
 				for r := RequestID(1); r <= n; r++ {
-					prompts[r] = worldPrompt(int(r), 1+w.rng.IntN(30))
+					prompts[r] = w.prompt(r, 1+w.rng.IntN(30))
 					left := Duration(0)
 					if w.rng.IntN(6) == 0 {
 						left = Duration(1 + w.rng.IntN(300))

@@ -34,7 +34,18 @@ type follower struct {
 	krn  map[followLease]int
 	jobs map[followHold]int // copies that have not come back
 	up   map[followLink]bool
+	pubs map[followPage]followPub
 	seen map[string]int
+}
+
+type followPage struct {
+	rank int
+	page spec.PageID
+}
+
+type followPub struct {
+	gen    spec.Generation
+	filler spec.LeaseID
 }
 
 type followLease struct {
@@ -54,7 +65,7 @@ type followLink struct {
 
 func newFollower(w *world) *follower {
 	return &follower{w: w, lead: map[spec.TransferID]string{}, dst: map[followLease]string{}, hold: map[followLease]map[PeerID]bool{}, got: map[followLease]map[PeerID]bool{},
-		krn: map[followLease]int{}, jobs: map[followHold]int{}, up: map[followLink]bool{}, seen: map[string]int{}}
+		krn: map[followLease]int{}, jobs: map[followHold]int{}, up: map[followLink]bool{}, pubs: map[followPage]followPub{}, seen: map[string]int{}}
 }
 
 // leader follows one action of the leader; refusals and requests that end without a name have none to follow.
@@ -134,8 +145,32 @@ func (f *follower) rank(rank int, d Did, acts []Action) {
 			need(!h)
 		}
 		f.dst[l] = "done"
+	case "Publish", "Share", "Unpublish", "Grow":
+		f.shares(rank, d, need)
 	default:
 		f.links(rank, d)
+	}
+}
+
+// shares follows what is published and shared.
+func (f *follower) shares(rank int, d Did, need func(bool)) {
+	l := followLease{rank, d.Lease}
+	if d.Name == "Grow" {
+		need(f.dst[l] == "ready")
+		return
+	}
+	p, x := followPage{rank: rank}, followPub{}
+	_, err := fmt.Sscanf(d.Detail, "kv page %d generation %d of lease %d", &p.page, &x.gen, &x.filler)
+	require.NoError(f.w.t, err)
+	switch d.Name {
+	case "Publish":
+		need(f.dst[l] == "ready" && x.filler == d.Lease)
+		f.pubs[p] = x
+	case "Share":
+		need(f.dst[l] == "filling" && f.pubs[p] == x && x.filler != d.Lease)
+	case "Unpublish":
+		need(f.pubs[p] == x && x.filler == d.Lease)
+		delete(f.pubs, p)
 	}
 }
 

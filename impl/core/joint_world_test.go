@@ -37,6 +37,7 @@ type world struct {
 	data map[dataKey]*wdata
 
 	prompts map[spec.TransferID][]int32
+	whose   map[spec.TransferID]string // tenant and adapter, of transfers and of halves
 	open    map[RequestID]bool
 	halves  map[RequestID]Submit // prefill first: not named yet
 	emitted map[RequestID][]int32
@@ -55,6 +56,7 @@ type worldOptions struct {
 	retries               int
 	first                 float64 // chance that prefill has its half first
 	slow                  int     // things that happen in one tick; default 16
+	sharing               int     // pages that a decode rank may publish
 }
 
 type wconn struct {
@@ -128,7 +130,7 @@ func worldSide(role byte, n, life int) (side []spec.Incarnation) {
 
 func newWorld(t *testing.T, seed uint64, o worldOptions) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), now: 1, opts: o, order: map[string][]func(){}, conns: map[ConnID]*wconn{},
-		data: map[dataKey]*wdata{}, prompts: map[spec.TransferID][]int32{}, open: map[RequestID]bool{}, halves: map[RequestID]Submit{}, emitted: map[RequestID][]int32{}, answers: map[RequestID]Answer{}}
+		data: map[dataKey]*wdata{}, prompts: map[spec.TransferID][]int32{}, whose: map[spec.TransferID]string{}, open: map[RequestID]bool{}, halves: map[RequestID]Submit{}, emitted: map[RequestID][]int32{}, answers: map[RequestID]Answer{}}
 	if w.opts.slow == 0 {
 		w.opts.slow = 16
 	}
@@ -145,7 +147,7 @@ func (w *world) startDecode() {
 	var all [][]spec.Layout
 	for k := range o.decode {
 		cfg := DecodeRankConfig{Identity: spec.Identity{Name: fmt.Sprintf("d%d", k), Role: spec.RoleDecode, Incarnation: dside[k], Rank: spec.Rank(k), Size: uint16(o.decode), Side: dside},
-			Layouts: worldLayouts(k, o.decode, o.pages), Window: 1000, Digests: o.digests, Heartbeat: 10, Liveness: 100, ConnectBound: 200, RepeatFirst: 5, RepeatMax: 40, AnswerBound: 400, QuarantineWait: 20}
+			Layouts: worldLayouts(k, o.decode, o.pages), Window: 1000, Digests: o.digests, Heartbeat: 10, Liveness: 100, ConnectBound: 200, RepeatFirst: 5, RepeatMax: 40, AnswerBound: 400, QuarantineWait: 20, MaxPublished: o.sharing}
 		for p := range o.prefill {
 			cfg.Peers = append(cfg.Peers, PeerConfig{ID: PeerID(p + 1), Pull: o.pull})
 		}
@@ -160,7 +162,7 @@ func (w *world) startDecode() {
 		peers = append(peers, PeerID(p+1))
 	}
 	dl, err := NewDecodeLeader(DecodeLeaderConfig{Identity: w.dr[0].cfg.Identity, SideLayouts: all, Revision: "m", Window: 1000, Prefill: [][]PeerID{peers},
-		PeerBound: 2000, AskFirst: 5, AskMax: 40, AskBound: 1000, CauseGrace: 20, RetryAfter: 1, MaxRetries: o.retries})
+		PeerBound: 2000, AskFirst: 5, AskMax: 40, AskBound: 1000, CauseGrace: 20, RetryAfter: 1, MaxRetries: o.retries, Sharing: o.sharing > 0})
 	require.NoError(t, err)
 	w.dl = dl
 }
@@ -181,7 +183,7 @@ func (w *world) startPrefill() {
 		w.pr = append(w.pr, r)
 		w.src = append(w.src, map[cellKey]wcell{})
 	}
-	pl, err := NewPrefillLeader(PrefillLeaderConfig{Identity: w.pr[0].cfg.Identity, SideLayouts: all, Revision: "m", Vocabulary: 1000, Window: 1000,
+	pl, err := NewPrefillLeader(PrefillLeaderConfig{Identity: w.pr[0].cfg.Identity, SideLayouts: all, Revision: "m", Vocabulary: 1000, Window: 1000, Adapters: []string{"x"},
 		ChunkTokens: 6, LinkBound: 1000, GrantBound: 5000, HalfBound: 1000})
 	require.NoError(w.t, err)
 	w.pl = pl
@@ -311,13 +313,18 @@ func (w *world) run(done func() bool) {
 }
 
 func (w *world) submit(req RequestID, prompt []int32, maxNew uint32, timeLeft Duration) {
-	w.open[req] = true
-	s := Submit{Req: req, Tenant: fmt.Sprint("t", req%3), Prompt: prompt, MaxNew: maxNew, EOS: -1, TimeLeft: timeLeft}
+	w.submitAs(Submit{Req: req, Tenant: fmt.Sprint("t", req%3), Prompt: prompt, MaxNew: maxNew, EOS: -1, TimeLeft: timeLeft})
+}
+
+func whoseOf(tenant, adapter string) string { return tenant + "/" + adapter }
+
+func (w *world) submitAs(s Submit) {
+	w.open[s.Req] = true
 	if w.rng.Float64() >= w.opts.first {
 		w.stepDL(s)
 		return
 	}
-	w.halves[req] = s
+	w.halves[s.Req] = s
 	w.stepPL(s)
 }
 
