@@ -55,7 +55,7 @@ func whileRunning() (context.Context, context.CancelFunc) {
 
 // specFailed gives an error of impl/tlc its exit code.
 func specFailed(err error) error {
-	for _, usage := range [...]error{tlc.ErrNoConfiguration, tlc.ErrBuiltIn, tlc.ErrManifest, examples.ErrOtherFiles} {
+	for _, usage := range [...]error{tlc.ErrNoConfiguration, tlc.ErrBuiltIn, tlc.ErrManifest, tlc.ErrOpenNetwork, tlc.ErrNotDistributed, examples.ErrOtherFiles} {
 		if errors.Is(err, usage) {
 			return withCode(exitUsage, err)
 		}
@@ -72,6 +72,8 @@ func specCheckCommand(f *specFlags) *cobra.Command {
 	cmd.Flags().DurationVar(&f.o.Limit, "limit", time.Hour, "time limit of one configuration")
 	cmd.Flags().BoolVar(&f.o.Write, "write", false, "rewrite the manifest, the .cfg files and the table from what is found")
 	cmd.Flags().BoolVar(&f.o.Show, "show", false, "print TLC's own output")
+	workers := cmd.Flags().Int("distributed", 0, "run by TLC's distributed mode with so many workers on this machine, one configuration after another; states alone are compared")
+	open := cmd.Flags().Bool("open-network", false, "with --distributed: run although TLC listens on all addresses of this machine")
 	kept := cmd.Flags().String("counterexamples", "", "compare counterexamples with the pages kept in this folder (docs/counterexamples)")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		s, err := f.open()
@@ -81,6 +83,9 @@ func specCheckCommand(f *specFlags) *cobra.Command {
 		ctx, stop := whileRunning()
 		defer stop()
 		f.o.Names = names
+		if *workers > 0 {
+			return specFailed(s.Distributed(ctx, f.o, *workers, *open, cmd.OutOrStdout()))
+		}
 		if *kept != "" {
 			f.o.Examine = func(c *tlc.Configuration, got tlc.Outcome) []string {
 				return examples.Compare(*kept, s, c, got.Output)
