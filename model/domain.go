@@ -69,12 +69,7 @@ func (w *Settings) domain(set string) (low, high uint8) {
 	return 1, 0
 }
 
-// bind is the parameter ready to go through its domain.
-func (p Param) bind(w *Settings) bound {
-	low, high := w.domain(p.Domain)
-	return bound{setters()[p.Name], low, high}
-}
-
+// setters give a parameter its value, by its name.
 func setters() map[string]func(*Args, uint8) {
 	return map[string]func(*Args, uint8){
 		"t": func(a *Args, v uint8) { a.T = v }, "u": func(a *Args, v uint8) { a.U = v },

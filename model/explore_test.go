@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +31,7 @@ type manifest struct {
 	Configurations []configuration
 }
 
-func readManifest(t *testing.T) manifest {
+func readManifest(t testing.TB) manifest {
 	text, err := os.ReadFile("../TLA/manifest.json")
 	require.NoError(t, err)
 	var m manifest
@@ -44,7 +46,7 @@ func (m manifest) constants(c configuration) map[string]string {
 	return all
 }
 
-func (m manifest) find(t *testing.T, name string) configuration {
+func (m manifest) find(t testing.TB, name string) configuration {
 	for _, c := range m.Configurations {
 		if c.Name == name {
 			return c
@@ -54,7 +56,7 @@ func (m manifest) find(t *testing.T, name string) configuration {
 	return configuration{}
 }
 
-func (m manifest) settings(t *testing.T, c configuration) Settings {
+func (m manifest) settings(t testing.TB, c configuration) Settings {
 	w, err := FromConstants(m.constants(c))
 	require.NoError(t, err, c.Name)
 	return w
@@ -68,6 +70,7 @@ type search struct {
 	edges      int
 	properties []Property
 	canonical  func(State) State
+	limit      int // of states; 0 for none
 
 	broken string // name of the property
 	trace  int    // states of the counterexample, the broken one or both of the broken step included
@@ -94,7 +97,7 @@ func (x *search) run() {
 	for _, s := range x.twin.Init() {
 		add(s)
 	}
-	for len(next) > 0 && x.broken == "" {
+	for len(next) > 0 && x.broken == "" && (x.limit == 0 || len(x.states) < x.limit) {
 		level, next = next, level[:0]
 		x.depth++
 		for i := range level {
@@ -112,16 +115,63 @@ func (x *search) run() {
 	}
 }
 
+// exploration is the search that TLC makes of a configuration.
+func (m manifest) exploration(t *testing.T, c configuration) *search {
+	w := m.settings(t, c)
+	x := &search{twin: New(w)}
+	for _, name := range append(slices.Clone(c.Check), c.Steps...) {
+		checks := []string{name}
+		if set, ok := strings.CutPrefix(name, "@"); ok {
+			checks = m.Modules[c.Module].Properties[set]
+		}
+		for _, check := range checks {
+			p := Find(check)
+			require.NotEmpty(t, p.Name, check)
+			x.properties = append(x.properties, p)
+		}
+	}
+	if c.Symmetry != "" {
+		x.canonical = canonical(&w, c.Symmetry == "Sym")
+	}
+	return x
+}
+
+// mostStates bounds what these tests explore; impl/cmd/model explores the rest.
+const mostStates = 15_000
+
 func TestTwin_Explored_HasTheStatesOfTLC(t *testing.T) {
 	m := readManifest(t)
-	for _, name := range []string{"decode-restart", "gone", "prefill-restart"} {
-		t.Run(name, func(t *testing.T) {
-			c := m.find(t, name)
-			x := search{twin: New(m.settings(t, c)), properties: Properties()}
+	some := 0
+	for _, c := range m.Configurations {
+		if c.Module != "Transfer" || c.Expect.Result != "pass" || c.Expect.Distinct == 0 || c.Expect.Distinct > mostStates {
+			continue
+		}
+		some++
+		t.Run(c.Name, func(t *testing.T) {
+			x := m.exploration(t, c)
 			x.run()
 			require.Empty(t, x.broken)
 			require.Equal(t, c.Expect.Distinct, len(x.states))
 			require.Equal(t, c.Expect.Depth, x.depth)
 		})
 	}
+	require.GreaterOrEqual(t, some, 4)
+}
+
+func TestTwin_GuardOff_BreaksThePropertyAsSoonAsTLC(t *testing.T) {
+	m := readManifest(t)
+	some := 0
+	for _, c := range m.Configurations {
+		if c.Module != "Transfer" || c.Expect.Result != "violated" || c.Expect.Trace == 0 {
+			continue
+		}
+		some++
+		t.Run(c.Name, func(t *testing.T) {
+			x := m.exploration(t, c)
+			x.run()
+			require.Equal(t, c.Expect.Violated, x.broken)
+			require.Equal(t, c.Expect.Trace, x.trace)
+		})
+	}
+	require.GreaterOrEqual(t, some, 40)
 }

@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Twin makes the states of one setting, with the conjuncts of its mutants dropped. It is not safe for concurrent use: Next
 // works in the Twin's own memory. Make one for each goroutine.
@@ -9,40 +12,38 @@ type Twin struct {
 	Mutants  []Mutant
 
 	actions []prepared
-	args    Args
 	next    State
-	emit    func(action int, next *State)
 }
 
-// prepared is an action with its guards by the parameter after which they can be judged: guards[0] need none, guards[i] need
-// the i-th and none after it.
+// prepared is an action with all that its parameters can be, as a tree written out in one row: each node gives values to one
+// parameter more than the one above it. Guards are judged at the first node that has all parameters they speak of; those that
+// speak of no variable were judged when the row was made.
 type prepared struct {
 	index   int
-	params  []bound
-	guards  [][]func(*Settings, *State, *Args) bool
+	nodes   []node
 	updates []func(*Settings, *State, *Args, *State)
 }
 
-// bound is a parameter with the numbers that it goes through.
-type bound struct {
-	set       func(*Args, uint8)
-	low, high uint8
+type node struct {
+	args   Args
+	guards []func(*Settings, *State, *Args) bool
+	leaf   bool // all parameters have values
+	skip   int  // the next node that is not below this one
 }
 
 // New prepares a twin. A mutant that is not Valid drops nothing.
 func New(w Settings, mutants ...Mutant) *Twin {
 	t := &Twin{Settings: w, Mutants: mutants}
 	for index, a := range Actions() {
-		p := prepared{index: index, guards: make([][]func(*Settings, *State, *Args) bool, len(a.Params)+1)}
-		for _, param := range a.Params {
-			p.params = append(p.params, param.bind(&w))
-		}
+		p := prepared{index: index}
+		guards := make([][]judged, len(a.Params)+1)
 		for i, g := range a.Guards {
 			if !t.drops(Mutant{a.Name, i, -1}) {
 				at := a.lastParam(g.Text)
-				p.guards[at] = append(p.guards[at], g.Holds)
+				guards[at] = append(guards[at], judged{g.Holds, constant(g.Text)})
 			}
 		}
+		p.grow(&t.Settings, a.Params, guards, Args{})
 		for i, u := range a.Updates {
 			if !t.drops(Mutant{a.Name, -1, i}) {
 				p.updates = append(p.updates, u.Apply)
@@ -51,6 +52,56 @@ func New(w Settings, mutants ...Mutant) *Twin {
 		t.actions = append(t.actions, p)
 	}
 	return t
+}
+
+// grow adds the node of args, and below it those of the parameters to come; guards[i] are those that i parameters more decide.
+func (p *prepared) grow(w *Settings, params []Param, guards [][]judged, args Args) {
+	n := node{args: args, leaf: len(params) == 0}
+	for _, g := range guards[0] {
+		switch {
+		case !g.constant:
+			n.guards = append(n.guards, g.holds)
+		case !g.holds(w, nil, &args):
+			return
+		}
+	}
+	at := len(p.nodes)
+	p.nodes = append(p.nodes, n)
+	if !n.leaf {
+		set := setters()[params[0].Name]
+		low, high := w.domain(params[0].Domain)
+		for v := low; v <= high; v++ {
+			set(&args, v)
+			p.grow(w, params[1:], guards[1:], args)
+		}
+	}
+	p.nodes[at].skip = len(p.nodes)
+}
+
+// judged is a guard, and whether it speaks of constants and parameters only.
+type judged struct {
+	holds    func(*Settings, *State, *Args) bool
+	constant bool
+}
+
+// constant says that text names no variable and calls no operator, which could name one.
+func constant(text string) bool {
+	for _, v := range Variables() {
+		if slices.Contains(words(text), v.Name) {
+			return false
+		}
+	}
+	return !calls(text)
+}
+
+// calls says that a name stands right before a bracket.
+func calls(text string) bool {
+	for i, r := range text {
+		if r == '(' && i > 0 && isName(rune(text[i-1])) {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *Twin) drops(one Mutant) bool {
@@ -66,7 +117,7 @@ func (t *Twin) drops(one Mutant) bool {
 // parameters: TLA+ forbids it.
 func (a *Action) lastParam(text string) int {
 	last := 0
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !isName(r) }) {
+	for _, word := range words(text) {
 		for i, p := range a.Params {
 			if p.Name == word {
 				last = max(last, i+1)
@@ -74,6 +125,11 @@ func (a *Action) lastParam(text string) int {
 		}
 	}
 	return last
+}
+
+// words is the names and numbers in text.
+func words(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !isName(r) })
 }
 
 func isName(r rune) bool {
@@ -90,10 +146,33 @@ func (t *Twin) Next(s *State, emit func(action int, next *State)) {
 	if len(t.Mutants) > 0 && !inRoom(&t.Settings, s) {
 		return
 	}
-	t.emit = emit
 	for i := range t.actions {
-		t.bind(&t.actions[i], 0, s)
+		p := &t.actions[i]
+		for at := 0; at < len(p.nodes); {
+			n := &p.nodes[at]
+			if !n.holds(&t.Settings, s) {
+				at = n.skip
+				continue
+			}
+			if at++; !n.leaf {
+				continue
+			}
+			t.next = *s
+			for _, apply := range p.updates {
+				apply(&t.Settings, s, &n.args, &t.next)
+			}
+			emit(p.index, &t.next)
+		}
 	}
+}
+
+func (n *node) holds(w *Settings, s *State) bool {
+	for _, holds := range n.guards {
+		if !holds(w, s, &n.args) {
+			return false
+		}
+	}
+	return true
 }
 
 // inRoom says that the numbers from which all others come have not left their type; only a mutant lets them.
@@ -109,25 +188,4 @@ func inRoom(w *Settings, s *State) bool {
 		}
 	}
 	return s.Dinc <= w.ND && s.NextL <= w.NL+1
-}
-
-// bind judges the guards that have all their parameters, gives the next parameter its values, and at the end applies the updates.
-func (t *Twin) bind(p *prepared, depth int, s *State) {
-	for _, holds := range p.guards[depth] {
-		if !holds(&t.Settings, s, &t.args) {
-			return
-		}
-	}
-	if depth == len(p.params) {
-		t.next = *s
-		for _, apply := range p.updates {
-			apply(&t.Settings, s, &t.args, &t.next)
-		}
-		t.emit(p.index, &t.next)
-		return
-	}
-	for v := p.params[depth].low; v <= p.params[depth].high; v++ {
-		p.params[depth].set(&t.args, v)
-		t.bind(p, depth+1, s)
-	}
 }
