@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kvfence/impl/pages"
 	"kvfence/spec"
 )
 
@@ -29,6 +30,17 @@ type chaos struct {
 	jobs    []PullCopy
 	freed   int
 	ready   int
+
+	tables map[spec.LeaseID]*[spec.ComponentCount][]spec.GrantedPage // of reads that run
+	filled map[spec.GrantedPage]filledFor                            // KV pages, by what was granted
+	shares int                                                       // pages read that another lease filled
+}
+
+// filledFor is what a KV page was granted for.
+type filledFor struct {
+	lease   spec.LeaseID
+	domain  spec.Domain
+	content spec.ContentID
 }
 
 type grantKey struct {
@@ -66,6 +78,41 @@ func (c *chaos) step(ev Event) {
 	for _, a := range acts {
 		c.act(a)
 	}
+	c.tablesHold()
+}
+
+// tablesHold: no page under a running kernel is free or was handed out anew.
+func (c *chaos) tablesHold() {
+	for id, table := range c.tables {
+		for comp, ps := range table {
+			for _, p := range ps {
+				pool := c.r.pools[comp]
+				require.False(c.t, pool.Gen(p.Page) != p.Gen || pool.State(p.Page) == pages.Free, "lease %d reads %s page %d", id, spec.Component(comp), p.Page)
+			}
+		}
+	}
+}
+
+// mayRead: what a step reads of its prompt was granted for the same domain and the same tokens up to there, and it stores into no page that
+// another lease has.
+func (c *chaos) mayRead(a ReadPages) {
+	l := c.r.leases[a.Lease]
+	for i, p := range a.Pages[spec.KV] {
+		if f, granted := c.filled[p]; granted && i < len(l.contents) {
+			require.Equal(c.t, f.domain, l.domain)
+			require.Equal(c.t, f.content, l.contents[i], "lease %d, page index %d", l.id, i)
+			if f.lease != l.id {
+				c.shares++
+			}
+		}
+	}
+	if l.appended == 0 {
+		return
+	}
+	at := a.Pages[spec.KV][(l.appended-1)/worldPage]
+	for _, x := range c.r.leases {
+		require.False(c.t, x != l && slices.Contains(x.pages[spec.KV], at), "lease %d stores into a page of lease %d", l.id, x.id)
+	}
 }
 
 // note records what a message proves, by the protocol's words: transfer, lease, the granted incarnation, the grant's epoch.
@@ -98,6 +145,12 @@ func (c *chaos) act(a Action) {
 		c.opens = append(c.opens, a)
 	case Send:
 		if g, ok := a.Env.Body.(spec.Grant); ok && c.grants[grantKey{a.Peer, g.Lease}] == nil {
+			l := c.r.leases[g.Lease]
+			for i, p := range g.Pages[spec.KV] {
+				if p.Gen != 0 && i < len(l.contents) {
+					c.filled[p] = filledFor{l.id, l.domain, l.contents[i]}
+				}
+			}
 			c.grants[grantKey{a.Peer, g.Lease}] = &proofs{transfer: g.Transfer, epoch: a.Env.Epoch, inc: a.Env.To, pull: c.r.link(a.Peer).cfg.Pull, notices: map[uint32]uint64{}}
 		}
 	case Verify:
@@ -106,6 +159,8 @@ func (c *chaos) act(a Action) {
 	case ReadPages:
 		c.running[a.Lease]++
 		c.reads = append(c.reads, a.Lease)
+		c.tables[a.Lease] = a.Pages
+		c.mayRead(a)
 	case PullCopy:
 		c.running[a.Lease]++
 		c.jobs = append(c.jobs, a)
@@ -265,6 +320,18 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 		"grow": func(*rapid.T) {
 			c.step(Side{Msg: Grow{Transfer: transfer(), Pos: rapid.Uint32Range(0, 30).Draw(c.t, "pos")}})
 		},
+		"fork": func(*rapid.T) {
+			if c.r.cfg.MaxPublished > 0 {
+				c.last++
+				c.step(Side{Msg: Fork{Transfer: spec.TransferID{Leader: c.r.own, Counter: c.last}, From: transfer()}})
+			}
+		},
+		"through": func(*rapid.T) { c.through() }, "through2": func(*rapid.T) { c.through() },
+		"read2": func(*rapid.T) {
+			if l := c.lease(); l.state == dleaseReady {
+				c.step(ReadBegin{Lease: l.id, Pos: l.tokens})
+			}
+		},
 		"read": func(*rapid.T) {
 			c.step(ReadBegin{Lease: c.lease().id, Pos: rapid.Uint32Range(0, 30).Draw(c.t, "pos")})
 		},
@@ -280,7 +347,8 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 		"read end": func(*rapid.T) {
 			if l, ok := take(c, &c.reads); ok {
 				c.running[l]--
-				c.step(ReadEnd{Lease: l, Bad: c.bad()})
+				delete(c.tables, l)
+				c.step(ReadEnd{Lease: l, Bad: c.bad(), Copied: rapid.Bool().Draw(c.t, "copied")})
 			}
 		},
 		"copied": func(*rapid.T) {
@@ -316,9 +384,31 @@ func (c *chaos) actions() map[string]func(*rapid.T) {
 	}
 }
 
+// through takes a lease from its pages to ready, if nothing stands in its way.
+func (c *chaos) through() {
+	for _, k := range c.r.links {
+		for range 3 {
+			c.serve(k.cfg.ID)
+		}
+	}
+	c.takePages()
+	l := c.r.byTransfer[spec.TransferID{Leader: c.r.own, Counter: c.last}]
+	if l == nil {
+		return
+	}
+	c.step(Side{Msg: Go{Transfer: l.transfer}})
+	for _, k := range c.r.links {
+		for range 3 {
+			c.honestly(k.cfg.ID, l)
+		}
+	}
+	c.honestly(1, l)
+}
+
 // honest brings one lease forward as a right peer would: its Complete with its notice, or its verification without a finding.
-func (c *chaos) honest() {
-	p, l := c.peer(), c.lease()
+func (c *chaos) honest() { c.honestly(c.peer(), c.lease()) }
+
+func (c *chaos) honestly(p PeerID, l *dlease) {
 	h := l.hold(c.r.link(p))
 	switch {
 	case l.state == dleaseVerifying && slices.Contains(c.verify, l.id):
@@ -365,7 +455,16 @@ func (c *chaos) takePages() {
 	for i := range c.r.links {
 		all = append(all, PeerID(i+1))
 	}
-	c.step(Side{Msg: Take{Transfer: t, Tokens: rapid.Uint32Range(1, 12).Draw(c.t, "tokens"), Prefill: all, Domain: spec.Domain{byte(c.last)}}})
+	m := Take{Transfer: t, Tokens: rapid.Uint32Range(1, 12).Draw(c.t, "tokens"), Prefill: all, Domain: spec.Domain{byte(c.last)}}
+	if c.r.cfg.MaxPublished > 0 {
+		prompt := make([]int32, m.Tokens)
+		if len(prompt) > 5 {
+			prompt[5] = int32(rapid.IntRange(0, 3).Draw(c.t, "differs") / 3)
+		}
+		m.Domain = spec.Domain{byte(rapid.IntRange(1, 2).Draw(c.t, "domain"))}
+		m.Contents = spec.ContentIDs(prompt, m.Domain, worldPage)
+	}
+	c.step(Side{Msg: m})
 	if rapid.Bool().Draw(c.t, "go") {
 		c.step(Side{Msg: Go{Transfer: t}})
 	}
@@ -401,12 +500,14 @@ func (c *chaos) say() {
 // Anything from peers, in any order: no error, no broken invariant, no release without proof; and afterwards, with every fence back
 // and every kernel ended, every page is free.
 func TestDecodeRank_AnyEvents_NoErrorNoBrokenInvariantNoReleaseWithoutProof(t *testing.T) {
-	freed, ready := 0, 0
+	freed, ready, shares := 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := dRigConfig(rapid.SampledFrom([]int{1, 2}).Draw(t, "links"), rapid.Bool().Draw(t, "pull"), false, 14)
+		cfg.MaxPublished = rapid.SampledFrom([]int{0, 2, 40, 40}).Draw(t, "published")
 		r, err := NewDecodeRank(cfg)
 		require.NoError(t, err)
-		c := &chaos{t: t, r: r, now: 1, grants: map[grantKey]*proofs{}, running: map[spec.LeaseID]int{}}
+		c := &chaos{t: t, r: r, now: 1, grants: map[grantKey]*proofs{}, running: map[spec.LeaseID]int{}, filled: map[spec.GrantedPage]filledFor{},
+			tables: map[spec.LeaseID]*[spec.ComponentCount][]spec.GrantedPage{}}
 		for range 4 {
 			for _, p := range cfg.Peers {
 				c.serve(p.ID)
@@ -416,9 +517,10 @@ func TestDecodeRank_AnyEvents_NoErrorNoBrokenInvariantNoReleaseWithoutProof(t *t
 			t.Repeat(c.actions())
 		}
 		c.wind()
-		freed, ready = freed+c.freed, ready+c.ready
+		freed, ready, shares = freed+c.freed, ready+c.ready, shares+c.shares
 	})
-	t.Logf("%d leases freed, %d ready", freed, ready)
+	t.Logf("%d leases freed, %d ready, %d pages of others read", freed, ready, shares)
+	require.NotZero(t, shares)
 	require.NotZero(t, freed)
 	require.NotZero(t, ready)
 }
@@ -445,6 +547,7 @@ func (c *chaos) wind() {
 			c.running[c.reads[0]]--
 			l := c.reads[0]
 			c.reads = c.reads[1:]
+			delete(c.tables, l)
 			c.step(ReadEnd{Lease: l})
 		}
 		for len(c.jobs) > 0 {
