@@ -76,6 +76,8 @@ type Decode struct {
 	API     string `yaml:"api"` // address of the internal HTTP API for gateways; role all has none unless it is given
 	Peers   []Peer `yaml:"peers,omitempty"`
 	Workers int    `yaml:"workers"` // decode steps that run at the same time
+	// Sharing lets requests of one tenant, adapter and model revision share the pages of a common beginning of their prompts.
+	Sharing Switch `yaml:"sharing"`
 	// Gateways are the certificate names that may use the API; empty: every one that the authority vouches for.
 	Gateways []string `yaml:"gateways,omitempty"`
 }

@@ -26,6 +26,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.Decode.Ranks, 1)
 	set(&c.Decode.Split, "heads")
 	set(&c.Decode.Workers, 4)
+	set(&c.Decode.Sharing, Off)
 	set(&c.Model.Kind, "transformer")
 	set(&c.Sizes.Window, 4096)
 	set(&c.Sizes.Pool, 8192)

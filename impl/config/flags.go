@@ -31,6 +31,7 @@ func options() []option {
 		text("api", "decode: address of the internal API for gateways", func(c *Config) *string { return &c.Decode.API }),
 		{"prefill-peer", "decode: one prefill side: NAME=ADDR[,ADDR...] or ADDR[,ADDR...]; repeat for more sides", "peer", addPeer},
 		whole("workers", "decode: steps that run at the same time", func(c *Config) *int { return &c.Decode.Workers }),
+		text("sharing", "decode: requests of one tenant share the pages of a common prompt prefix: on or off", func(c *Config) *string { return (*string)(&c.Decode.Sharing) }),
 		text("gateway", "gateway: address of the OpenAI HTTP API", func(c *Config) *string { return &c.Gateway.Listen }),
 		text("upstream", "gateway: URL of the decode node's API", func(c *Config) *string { return &c.Gateway.Upstream }),
 		text("upstream-as", "gateway: name that the decode node's certificate must have", func(c *Config) *string { return &c.Gateway.UpstreamAs }),

@@ -27,6 +27,7 @@ func (c Config) Validate() error {
 			p.address("decode.api", c.Decode.API)
 		}
 		p.between("decode.workers", int64(c.Decode.Workers), 1, 1024)
+		p.oneOf("decode.sharing", string(c.Decode.Sharing), "on", "off")
 		c.validatePeers(p)
 	}
 	if c.RunsGateway() {

@@ -188,7 +188,7 @@ func (d *decodeSide) makeRanks() error {
 	for k, r := range d.ranks {
 		m, err := core.NewDecodeRank(core.DecodeRankConfig{
 			Identity: d.identity(k), Layouts: d.layouts[k], Window: d.cfg.Sizes.Window, Digests: d.cfg.Guards.PageDigests.Enabled(),
-			NoStepChecks: !d.cfg.Guards.StepTagCheck.Enabled(), Peers: peers,
+			NoStepChecks: !d.cfg.Guards.StepTagCheck.Enabled(), Peers: peers, MaxPublished: d.maxPublished(),
 			Heartbeat: core.Duration(t.Liveness / 5), Liveness: core.Duration(t.Liveness), ConnectBound: core.Duration(2 * t.Liveness),
 			RepeatFirst: core.Duration(t.Repeat), RepeatMax: core.Duration(max(t.Repeat, t.Progress/4)), AnswerBound: core.Duration(t.Progress),
 		})
@@ -201,13 +201,24 @@ func (d *decodeSide) makeRanks() error {
 	return nil
 }
 
+// mostPublished bounds what a rank remembers of pages that may be shared: some hundred bytes each.
+const mostPublished = 1 << 16
+
+// maxPublished is how many pages each rank may publish; 0 without sharing.
+func (d *decodeSide) maxPublished() int {
+	if !d.cfg.Decode.Sharing.Enabled() {
+		return 0
+	}
+	return mostPublished
+}
+
 func (d *decodeSide) makeLeader() error {
 	t := d.cfg.Timeouts
 	leader, err := core.NewDecodeLeader(core.DecodeLeaderConfig{
 		Identity: d.identity(0), SideLayouts: d.layouts, Revision: revision(d.cfg, d.model), Vocabulary: uint32(d.model.Geometry().Vocab),
 		Window: d.cfg.Sizes.Window, Prefill: d.sides, MaxQueue: d.cfg.Bounds.Queue, MaxActive: d.cfg.Bounds.Running,
 		PeerBound: core.Duration(2 * t.Liveness), AskFirst: core.Duration(t.Repeat), AskMax: core.Duration(max(t.Repeat, 2*time.Second)),
-		AskBound: core.Duration(2 * t.Liveness),
+		AskBound: core.Duration(2 * t.Liveness), Sharing: d.cfg.Decode.Sharing.Enabled(),
 	})
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ type read struct {
 	leases   []spec.LeaseID
 	tables   []*core.ReadPages // by rank; nil where refused
 	bad      [][]core.BadPart
+	copied   bool // the copies of all ranks are done
 }
 
 func (d *decodeSide) beginFirst(a core.ReadFirst) {
@@ -77,7 +78,7 @@ func (r *decodeRank) readRefused(a core.ReadRefused) {
 func (d *decodeSide) finishRead(rd *read, first core.FirstRead, step core.StepDone) {
 	for k, t := range rd.tables {
 		if t != nil {
-			d.later(d.ranks[k].host, core.ReadEnd{Lease: rd.leases[k], Bad: rd.bad[k]})
+			d.later(d.ranks[k].host, core.ReadEnd{Lease: rd.leases[k], Bad: rd.bad[k], Copied: rd.copied})
 		}
 	}
 	d.laterDo(func() { // behind what the ranks have to say about bad tags: that is the first cause
@@ -113,12 +114,28 @@ func (d *decodeSide) checked(rd *read, f func() error) error {
 	if !d.tagsGood(rd) {
 		return fmt.Errorf("%w before the read", errTags)
 	}
+	if err := d.copyPages(rd); err != nil {
+		return err
+	}
 	if err := f(); err != nil {
 		return err
 	}
 	if !d.tagsGood(rd) {
 		return fmt.Errorf("%w after the read", errTags)
 	}
+	return nil
+}
+
+// copyPages does what the step must do before its kernel: pages that others may read are copied before they are appended to.
+func (d *decodeSide) copyPages(rd *read) error {
+	for k, t := range rd.tables {
+		for _, c := range t.Copies {
+			if err := d.ranks[k].mem[c.Component].CopyTokens(c.Index, c.From.Page, c.To.Page, c.Tokens); err != nil {
+				return err
+			}
+		}
+	}
+	rd.copied = true
 	return nil
 }
 
