@@ -1,7 +1,8 @@
 package spec
 
 // Grant hands pages to one prefill rank (decode rank to prefill rank). It carries no addresses and no key. For pull, Pages
-// only say how many pages of each component are wanted.
+// only say how many pages of each component are wanted. The first KV pages may be void (number and generation 0): decode shares what
+// they hold with other leases, nothing of them is owed and none may be written.
 type Grant struct {
 	Transfer TransferID
 	Lease    LeaseID
