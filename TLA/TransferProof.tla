@@ -8,7 +8,7 @@
 (*   pending write -> posted -> granted; pending here -> hold -> live lease   *)
 (*   -> owner -> generation; receipt -> prefill's half -> notices -> landed   *)
 (*   -> complete -> got -> ready -> read.                                     *)
-EXTENDS Transfer
+EXTENDS TransferIsolation
 
 UnderWay(l, k, p, c, i) == <<l, k, p, c, i>> \in flying \/ <<l, k, p, c, i>> \in placing \/ <<l, k, p, c, i>> \in unseen
 PageOf(l, p) == dof[l] = dinc /\ gpage[l, p] = gen[p] /\ gpage[l, p] # 0      \* the page's present generation is l's
@@ -25,6 +25,17 @@ FreshTok   == \A l, x \in Lease : \A m \in Lease0 : <<l, x, m>> \in tok => (l < 
 (* Leaders.                                                                   *)
 TofOpen    == \A t \in Transfer : \A l \in Lease : tof[l] = t => lead[t] \notin {"new", "submitted", "asking"}
 BigStopped == \A t \in Transfer : t \in Big => lead[t] \in {"new", "submitted", "refused", "failed"}
+CauseFailed == \A t \in Transfer : (cause[t] # "none") = (lead[t] \in {"failed", "refused"})
+
+(* Attempts of one request: a chain that begins with the first, all but the   *)
+(* last failed.                                                               *)
+NewAlone   == \A t, u \in Transfer : (lead[t] = "new" /\ root[u] = t) => u = t
+NewSelf    == \A t \in Transfer : lead[t] = "new" => (root[t] = t /\ succ[t] = 0 /\ http[t] = "none")
+RootRoot   == \A t, r \in Transfer : root[t] = r => root[r] = r
+RootFailed == \A t, r \in Transfer : (root[t] = r /\ t # r) => (lead[r] = "failed" /\ http[t] = "none")
+SuccFailed == \A t \in Transfer : succ[t] # 0 => lead[t] = "failed"
+OneLast    == \A t, u \in Transfer : (root[t] = root[u] /\ succ[t] = 0 /\ succ[u] = 0) => t = u
+ToldFinal  == \A t \in Transfer : http[t] # "none" => lead[t] \in {"ok", "failed", "refused"}
 
 (* Pages, leases and generations of this decode incarnation.                  *)
 DofBound   == \A l \in Lease : dof[l] <= dinc
@@ -104,17 +115,23 @@ KernelFills == \A l, x \in Lease : \A p \in Page : \A g \in Gen : <<l, p, g, x>>
 PublishedOf == \A x \in Lease : \A p \in Page : \A g \in Gen :
   <<p, g, x>> \in pubs => (dof[x] = dinc /\ gpage[x, p] = g /\ g # 0)
 PublishedGot == \A x \in Lease : \A p \in Page : \A g \in Gen : \A k \in Rank : (<<p, g, x>> \in pubs /\ owes[x, k]) => got[x, k]
-SharedLive  == \A l, x \in Lease : \A p \in Page : <<l, p, x>> \in shr => (Live(l) /\ <<p, gen[p], x>> \in pubs)
+SharedLive  == \A l, x \in Lease : \A p \in Page : <<l, p, x>> \in shr => (Live(l) /\ gpage[x, p] # 0)
+SharedGot   == \A l, x \in Lease : \A p \in Page : \A k \in Rank : (<<l, p, x>> \in shr /\ owes[x, k]) => got[x, k]
+OwnCovered    == \A l \in Lease : \A p \in Page : own[p] = l => (app[p] \/ \E k \in Rank : Owed(l, k, p))
+PubsCovered   == \A x \in Lease : \A p \in Page : \A g \in Gen : <<p, g, x>> \in pubs => \E k \in Rank : Owed(x, k, p)
+SharedCovered == \A l, x \in Lease : \A p \in Page : <<l, p, x>> \in shr => \E k \in Rank : Owed(x, k, p)
 TailReady   == \A p \in Page : \A l \in Lease : (app[p] /\ own[p] = l) => dst[l] \in {"ready", "bad"}
 
 -----------------------------------------------------------------------------
 Promises ==
   /\ NoReuseWhileInFlight /\ NoReuseUnderKernel /\ NoSourceReuse /\ NoForeignRead /\ NoForeignAnswer /\ SharesOwn /\ Coverage
   /\ NoEarlyRead /\ SourceStable /\ SendsOwnBytes /\ Granted /\ RejectLeavesNothing /\ NoFalseSuccess /\ NoFalseAnswer
+  /\ AnswerOfLast /\ OneAttempt /\ ReadsCovered
   /\ OneWriterEach /\ LinkFresh /\ TagsAgree /\ FenceHolds /\ Conservation /\ TailSafe /\ NoSharedTail
 
 Strengthening ==
-  /\ FreshState /\ FreshOwes /\ FreshPages /\ FreshTof /\ FreshTok /\ TofOpen /\ BigStopped
+  /\ FreshState /\ FreshOwes /\ FreshPages /\ FreshTof /\ FreshTok /\ TofOpen /\ BigStopped /\ CauseFailed
+  /\ NewAlone /\ NewSelf /\ RootRoot /\ RootFailed /\ SuccFailed /\ OneLast /\ ToldFinal
   /\ DofBound /\ LiveNow /\ OwnGen /\ KeepsPages /\ GenBound /\ GenUnique
   /\ HoldKeeps /\ FillEpoch /\ GrantEpoch /\ GrantInc /\ LinkInc /\ AcceptInc
   /\ WorksGranted /\ SentGranted /\ SentStarted /\ OneChannel /\ PendingSent /\ QueuedNow
@@ -122,7 +139,8 @@ Strengthening ==
   /\ AnswerFinal /\ EndedHalf /\ AnswerHalf /\ CompleteSame /\ CompletePosted
   /\ ReceiptKept /\ NoticeSent /\ NoticeBehind /\ HoldEnds /\ MayLandHeld
   /\ SentLanded /\ CompleteLanded /\ GotLanded /\ GotEnded /\ ReadyGot
-  /\ KernelReady /\ KernelFills /\ PublishedOf /\ PublishedGot /\ SharedLive /\ TailReady
+  /\ KernelReady /\ KernelFills /\ PublishedOf /\ PublishedGot /\ SharedLive /\ SharedGot /\ TailReady
+  /\ OwnCovered /\ PubsCovered /\ SharedCovered
 
 (* Where z3 looks for a state, not for a proof, these tell it where to look   *)
 (* first: that an action can happen, and that a dropped guard breaks something*)
@@ -134,6 +152,7 @@ Numbers(e) ==
   /\ \A k \in Rank : ep[k] = e /\ pinc[k] = 0 /\ linc[k] = 0 /\ pmark[k] = 0
 Early == Numbers(0)
 Late  == Numbers(1)                           \* after one fence
+Single == \A t \in Transfer : root[t] = t /\ succ[t] = 0        \* no request was tried again
 Idle  == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
 
 IndInv == Promises /\ Strengthening

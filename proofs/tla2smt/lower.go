@@ -98,7 +98,15 @@ func (l *Lower) same(a, b *Node, sc scope) string {
 	if set(a) || set(b) {
 		return l.sameAggregate(a, b, sc)
 	}
-	return equal(l.expr(a, sc), l.expr(b, sc))
+	as, bs := l.terms(a, sc), l.terms(b, sc)
+	if len(as) != len(bs) {
+		return l.fail("the equality of %s and %s", a, b)
+	}
+	var all []string
+	for i := range as {
+		all = append(all, equal(as[i], bs[i]))
+	}
+	return and(all...)
 }
 
 func (l *Lower) quantified(n *Node, sc scope) string {
@@ -126,6 +134,9 @@ func (l *Lower) quantified(n *Node, sc scope) string {
 
 // apply is f[x], f[x, y] and f'[x].
 func (l *Lower) apply(n *Node, sc scope) string {
+	if body, inner, ok := l.beta(n, sc); ok {
+		return l.expr(body, inner)
+	}
 	f := n.Args[0]
 	sh, ok := l.aggregate(f)
 	idx := elements(n.Args[1])

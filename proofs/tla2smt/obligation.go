@@ -15,6 +15,7 @@ const (
 	Kept                 // the invariant, a conjunct and an action imply the conjunct after it
 	Step                 // the invariant and an action imply a property of steps
 	Vacuity              // the invariant and the action's guards hold somewhere
+	Start                // Init implies what an instance's Init says
 )
 
 // Formula is a named formula.
@@ -24,7 +25,8 @@ type Formula struct{ Name, Text string }
 type Obligation struct {
 	Action, Conjunct string
 	Class            Class
-	// Frame is true where the conjunct reads the same before and after the action: true without a solver.
+	// Frame is true where the conjunct reads the same before and after the action, and where a property of steps reads as it
+	// does of the step that changes nothing, which is asked once: true without a solver.
 	Frame bool
 	// The parts of the question, in order: what is declared, what is assumed, guards, definitions, the goal's negation.
 	Declarations []string
@@ -112,19 +114,14 @@ func (l *Lower) Conjuncts() ([]Conjunct, error) {
 
 // named is the names that an operator is a conjunction of; the operator itself where it is none.
 func (l *Lower) named(name string) ([]Conjunct, error) {
-	op, err := l.Spec.Op(name)
-	if err != nil {
-		return nil, err
-	}
-	parts := op.Body.conj()
-	onlyNames := !slices.ContainsFunc(parts, func(p *Node) bool { return p.Kind != Def || len(p.Args) > 0 })
+	parts, onlyNames := l.Spec.inside(name)
 	if !onlyNames {
 		tree, err := l.Spec.Expanded(name)
 		return []Conjunct{{name, tree}}, err
 	}
 	var out []Conjunct
 	for _, p := range parts {
-		more, err := l.named(p.Name)
+		more, err := l.named(p)
 		if err != nil {
 			return nil, err
 		}
@@ -225,13 +222,9 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var steps []Conjunct
-	for _, s := range l.opt.Steps {
-		more, err := l.named(s)
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, more...)
+	steps, err := l.all(l.opt.Steps)
+	if err != nil {
+		return nil, err
 	}
 	actions, err := l.Actions()
 	if err != nil {
@@ -247,6 +240,8 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	if err != nil {
 		return nil, err
 	}
+	still := l.stutter(steps, Obligation{Action: Stutter, Declarations: decl, Hypotheses: hyps})
+	out = append(out, still...)
 	for i := range actions {
 		a := &actions[i]
 		if err := l.Open(a); err != nil {
@@ -262,15 +257,47 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 			o.Frame = o.Goal == hyps[len(assumed)+j].Text
 			out = append(out, o)
 		}
-		for _, s := range steps {
+		for j, s := range steps {
 			o := base
 			o.Conjunct, o.Class, o.Goal = s.Name, Step, l.expr(s.Tree, scope{})
+			o.Frame = o.Goal == still[j].Goal
 			out = append(out, o)
 		}
 		base.Conjunct, base.Class, base.Declarations = "happens", Vacuity, small
 		out = append(out, base)
 	}
 	return out, l.err
+}
+
+// Stutter is the action of obligations about the step that changes nothing.
+const Stutter = "Stutter"
+
+// stutter is the obligations that properties of steps hold of the step that changes nothing.
+func (l *Lower) stutter(steps []Conjunct, base Obligation) []Obligation {
+	l.post = map[string]string{}
+	for _, v := range l.Spec.Variables {
+		l.post[v] = v
+	}
+	var out []Obligation
+	for _, s := range steps {
+		o := base
+		o.Conjunct, o.Class, o.Goal = s.Name, Step, l.expr(s.Tree, scope{})
+		out = append(out, o)
+	}
+	return out
+}
+
+// all is the named conjuncts of several operators.
+func (l *Lower) all(names []string) ([]Conjunct, error) {
+	var out []Conjunct
+	for _, n := range names {
+		more, err := l.named(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, more...)
+	}
+	return out, nil
 }
 
 func (l *Lower) initial(conjuncts []Conjunct, decl []string, assumed []Formula) ([]Obligation, error) {
@@ -298,6 +325,15 @@ func (l *Lower) initial(conjuncts []Conjunct, decl []string, assumed []Formula) 
 	for _, c := range conjuncts {
 		o := base
 		o.Conjunct, o.Goal = c.Name, l.expr(c.Tree, scope{post: true})
+		out = append(out, o)
+	}
+	starts, err := l.all(l.opt.Starts)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range starts {
+		o := base
+		o.Class, o.Conjunct, o.Goal = Start, c.Name, l.expr(c.Tree, scope{post: true})
 		out = append(out, o)
 	}
 	return out, l.err

@@ -88,6 +88,7 @@ type Spec struct {
 	defs    map[string]*element
 	assumes []*element
 	ops     map[string]*Op
+	apart   map[string]bool // modules that are instantiated
 }
 
 // Op is an operator: the names of its parameters and its body.
@@ -106,29 +107,35 @@ func Read(r io.Reader) (*Spec, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("SANY's export has no context: %w", ErrUnsupported)
 	}
-	s := &Spec{kinds: map[string]*element{}, defs: map[string]*element{}, ops: map[string]*Op{}}
+	s := &Spec{kinds: map[string]*element{}, defs: map[string]*element{}, ops: map[string]*Op{}, apart: map[string]bool{}}
+	var nodes []*element
 	for _, entry := range ctx.kids {
-		var node *element
 		for _, k := range entry.kids {
 			if k.name != "UID" {
-				node = k
+				s.kinds[entry.at("UID")] = k
+				nodes = append(nodes, k)
 			}
 		}
-		if node == nil {
-			continue
-		}
-		s.kinds[entry.at("UID")] = node
-		name := node.at("uniquename")
+	}
+	instanced(ctx, s.kinds, s.apart)
+	for _, node := range nodes {
+		name := s.nameOf(node)
 		switch node.name {
 		case "UserDefinedOpKind":
 			s.defs[name] = node
 		case "OpDeclNode":
+			if s.apart[node.location()] {
+				continue
+			}
 			if node.at("kind") == "2" {
 				s.Constants = append(s.Constants, name)
 			} else {
 				s.Variables = append(s.Variables, name)
 			}
 		case "AssumeNode":
+			if s.apart[node.location()] {
+				return nil, fmt.Errorf("an ASSUME in the instantiated module %s: %w", node.location(), ErrUnsupported)
+			}
 			s.assumes = append(s.assumes, node)
 		}
 	}
@@ -182,6 +189,8 @@ func (s *Spec) tree(e *element) (*Node, error) {
 	case "StringNode":
 		return &Node{Kind: Str, Name: e.at("StringValue")}, nil
 	case "OpApplNode":
+	case "SubstInNode":
+		return s.subst(e)
 	default:
 		return nil, fmt.Errorf("a node %s: %w", e.name, ErrUnsupported)
 	}
@@ -191,7 +200,7 @@ func (s *Spec) tree(e *element) (*Node, error) {
 	}
 	uid := op.kids[0].at("UID")
 	kind := s.kinds[uid]
-	name := kind.at("uniquename")
+	name := s.nameOf(kind)
 	var args []*Node
 	if ops := e.kid("operands"); ops != nil {
 		for _, k := range ops.kids {

@@ -155,7 +155,7 @@ func (l *Lower) memberOfFilter(xs []string, set *Node, sc scope) string {
 	if len(set.Bound) != 1 || len(b.Names) != len(xs) {
 		return l.fail("the filter %s", set)
 	}
-	comps := []*Node{b.Set}
+	comps := product(b.Set)
 	if sh, ok := l.aggregate(b.Set); ok {
 		comps = sh.Domain
 	}

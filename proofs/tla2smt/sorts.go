@@ -33,7 +33,8 @@ type Options struct {
 	Init      string   // and so on
 	Next      string   //
 	Invariant string   // a conjunction of names, each to be preserved
-	Steps     []string // properties of steps, conjunctions of names or names
+	Steps     []string // properties of steps, conjunctions of names or names; also those of an instance, "I!Step"
+	Starts    []string // properties of the start beside the invariant: an instance's "I!Init"
 	Off       []string // switches that are FALSE
 	Free      []string // switches that may be either; all others are TRUE
 
@@ -128,12 +129,15 @@ func (l *Lower) assumptions() error {
 				}
 			case c.is("\\subseteq") && c.Args[0].Kind == Sym:
 				l.constant(c.Args[0].Name, constant{c.Args[1], true})
+			case c.is("\\in") && c.Args[0].Kind == Sym && c.Args[1].is("BOOLEAN"):
+				l.unsorted[c.Args[0].Name] = true
+				l.Switches = append(l.Switches, c.Args[0].Name)
 			case c.is("\\in") && c.Args[0].Kind == Sym:
 				l.constant(c.Args[0].Name, constant{c.Args[1], false})
 			default:
 				return fmt.Errorf("assumption %s: %w", c, ErrUnsupported)
 			}
-			if !c.is("\\subseteq") || !c.Args[1].is("BOOLEAN") {
+			if !c.Args[1].is("BOOLEAN") {
 				l.assumed = append(l.assumed, c)
 			}
 		}

@@ -19,6 +19,7 @@ const (
 	Def               // a call of an operator of the specification
 	Apply             // a call of a built-in operator
 	Bind              // a quantifier, set or function that binds names
+	Subst             // the body of an instance's operator, With what it puts in
 )
 
 // Node is an expression. Nodes are shared and never changed.
@@ -28,6 +29,7 @@ type Node struct {
 	Value int
 	Args  []*Node
 	Bound []Binding
+	With  map[string]*Node // of a Subst only
 }
 
 // Binding binds names to members of a set: one name, or the components of a tuple where there are several.
@@ -160,6 +162,9 @@ func (s *Spec) Expand(n *Node, sub map[string]*Node) (*Node, error) {
 			}
 		}
 		return s.Expand(op.Body, inner)
+	}
+	if n.Kind == Subst {
+		return s.expandSubst(n, sub)
 	}
 	out := &Node{Kind: n.Kind, Name: n.Name}
 	if n.Kind == Bind {

@@ -137,7 +137,7 @@ func needed(ctx context.Context, o options, cache solve.Cache, obligations []tla
 		var qs []question
 		for i := range obligations {
 			ob := &obligations[i]
-			if ob.Frame || ob.Class == tla2smt.Vacuity || ob.Class == tla2smt.Initial || ob.Conjunct == name || !o.only.MatchString(name) {
+			if ob.Frame || ob.Class == tla2smt.Vacuity || ob.Class == tla2smt.Initial || ob.Class == tla2smt.Start || ob.Conjunct == name || !o.only.MatchString(name) {
 				continue
 			}
 			qs = append(qs, question{obligation: ob, solver: z3, script: ob.Script(name), wanted: solve.Unsat})

@@ -21,6 +21,7 @@ type settings struct {
 	Next       string            `json:"next"`
 	Invariant  string            `json:"invariant"`
 	Steps      []string          `json:"steps"`
+	Starts     []string          `json:"starts"`     // what else is true at the start
 	Free       []string          `json:"free"`       // switches that may be either
 	Off        []string          `json:"off"`        // switches that are FALSE
 	Properties []string          `json:"properties"` // what the specification promises of states and steps
@@ -50,7 +51,7 @@ func loadSettings(path string) (*settings, error) {
 }
 
 func (s *settings) options() tla2smt.Options {
-	return tla2smt.Options{Types: s.Types, Init: s.Init, Next: s.Next, Invariant: s.Invariant, Steps: s.Steps, Off: s.Off, Free: s.Free}
+	return tla2smt.Options{Types: s.Types, Init: s.Init, Next: s.Next, Invariant: s.Invariant, Steps: s.Steps, Starts: s.Starts, Off: s.Off, Free: s.Free}
 }
 
 // read exports the specification with SANY.
