@@ -116,6 +116,8 @@ func (b *builder) step(i int) {
 	if a.from == nowhere && len(b.actions) > 0 {
 		if written, known := b.inScript(after.where); known != nil {
 			a, line.action, line.says, line.crash = known, written, known.says, known.how == crashes
+		} else if known := b.bySign(diff); known != nil {
+			a, line.action, line.says, line.crash = known, known.name+params(known, r), known.says, known.how == crashes
 		}
 	}
 	if line.action == "" {

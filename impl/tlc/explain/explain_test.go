@@ -69,7 +69,7 @@ func TestSVG_IsWellFormedAndNeedsNothingElse(t *testing.T) {
 
 func TestDraw_Script_WithoutItsModule_StillTellsWhatHappens(t *testing.T) {
 	text := Draw(parsed(t, "script"), "", nil).Text()
-	require.Contains(t, text, "At\n")
+	require.Contains(t, text, "Grant(t=2, l=2, n=n2, p=p1, k=k1)\n")
 	require.Contains(t, text, "a token of tenant n1's bytes")
 	require.Contains(t, text, "NoLeak is broken.")
 }
@@ -84,6 +84,26 @@ func TestDraw_EveryStepHasItsActionAndAReason(t *testing.T) {
 			require.NotEmpty(t, r.told, r.action)
 			require.NotEmpty(t, r.at, r.action)
 		}
+	}
+}
+
+// Where TLC names no action, as in the liveness specification, the changes tell nearly all of them; prefill's own failure looks like an
+// abort that arrives, its own mark like one that it hears.
+func TestBySign_NamesOfTLC_AreFoundAgain(t *testing.T) {
+	for _, name := range []string{"push", "two-ranks", "steps"} {
+		trace := parsed(t, name)
+		b := &builder{trace: trace, variables: transferVariables(), actions: transferActions()}
+		for i := 1; i < len(trace.states); i++ {
+			want := trace.states[i].action
+			a := b.bySign(changes(&trace.states[i-1], &trace.states[i]))
+			require.NotNil(t, a, want)
+			require.Equal(t, want, a.name)
+		}
+	}
+	for _, s := range signs() {
+		b := &builder{variables: transferVariables(), actions: transferActions()}
+		require.NotNil(t, b.variableOf(s.variable), s.action)
+		require.NotEqual(t, nowhere, b.actionOf(s.action).from, s.action)
 	}
 }
 
