@@ -43,8 +43,10 @@ func allowedImports() map[string][]string {
 		"impl/capi":     {"spec", "impl/node"},
 		"impl/bench":    {"*"},
 		"impl/chaos":    {"spec", "impl/workload"},
-		"impl/cmd":      {"*"},
-		"fuzz":          {"*"},
+		// Mutants of all layers.
+		"impl/mutants": {"spec", "model", "proofs", "impl/tlc"},
+		"impl/cmd":     {"*"},
+		"fuzz":         {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
 		// The specifications go into the binary with their runner, which shares the finder of the tools with the proofs.
