@@ -67,6 +67,38 @@ func TestDecodeRank_Fork_BadTail_FailsBothSamples(t *testing.T) {
 	require.Equal(t, g.r.pools[spec.KV].Counts().Total, g.free())
 }
 
+// The first sample finds its tail bad while another is still to copy it: both fail, and nothing is copied.
+func TestDecodeRank_Fork_TailFoundBadByTheFirstSample_FailsBoth(t *testing.T) {
+	g := shareRig(t, 1, false, 20)
+	a := g.sharedReady(1)
+	tr, _ := g.forkOf(a)
+	b := g.r.byTransfer[tr]
+	one[ReadPages](g, g.step(ReadBegin{Lease: a.id}))
+	acts := g.step(ReadEnd{Lease: a.id, Bad: []BadPart{{Component: spec.KV, Index: 2, State: spec.TagForeign}}})
+	require.Len(t, told[LeaseFailed](acts), 2)
+	require.NotContains(t, g.r.leases, b.id)
+	require.Equal(t, spec.CausePreempted, one[ReadRefused](g, g.step(ReadBegin{Lease: b.id, Pos: dRigTokens})).Cause)
+	acts = g.step(FenceDone{Peer: 1, Old: one[Fence](g, acts).Old, OK: true})
+	require.Equal(t, 1, did(acts, "QuarantineEnd"))
+	require.Equal(t, g.r.pools[spec.KV].Counts().Total, g.free())
+}
+
+// The copies are done and the second check finds the copied page bad: it goes to quarantine before its hold ends.
+func TestDecodeRank_Fork_BadTailAfterTheCopy_IsQuarantined(t *testing.T) {
+	g := shareRig(t, 1, false, 20)
+	a := g.sharedReady(1)
+	tr, _ := g.forkOf(a)
+	b := g.r.byTransfer[tr]
+	tail := a.pages[spec.KV][2].Page
+	g.side(ReleaseLease{Transfer: a.transfer})
+	one[ReadPages](g, g.step(ReadBegin{Lease: b.id, Pos: dRigTokens}))
+	acts := g.step(ReadEnd{Lease: b.id, Copied: true, Bad: []BadPart{{Component: spec.KV, Index: 2, State: spec.TagForeign}}})
+	require.Equal(t, pages.Quarantined, g.r.Page(spec.KV, tail).State)
+	g.step(FenceDone{Peer: 1, Old: one[Fence](g, acts).Old, OK: true})
+	require.Equal(t, pages.Free, g.r.Page(spec.KV, tail).State)
+	require.Equal(t, g.r.pools[spec.KV].Counts().Total, g.free())
+}
+
 // The writers of a tail are fenced also when its first sample is long over.
 func TestDecodeRank_Fork_BadTailOfAFinishedSample_FencesItsWriters(t *testing.T) {
 	g := shareRig(t, 2, false, 20)

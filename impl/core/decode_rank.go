@@ -199,6 +199,8 @@ func (r *DecodeRank) refuse(ev Event) {
 		switch m := e.Msg.(type) {
 		case Take:
 			r.do(ToLeader{Msg: NoPlan{Transfer: m.Transfer, Cause: spec.CauseInvariant, Detail: "this rank has stopped"}})
+		case Fork:
+			r.do(ToLeader{Msg: NoPlan{Transfer: m.Transfer, Cause: spec.CauseInvariant, Detail: "this rank has stopped"}})
 		case Grow:
 			r.do(ToLeader{Msg: GrowNoRoom{Transfer: m.Transfer}})
 		}

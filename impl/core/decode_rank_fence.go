@@ -181,14 +181,11 @@ func (r *DecodeRank) takeOut(l *dlease, b BadPart, p compPage) error {
 	return r.pools[p.component].Quarantine(l.owner(), p.page)
 }
 
-// takeOutSource puts the page into quarantine that was still to be copied to this one: the finding may be in either.
+// takeOutSource puts the page into quarantine that this one is a copy of, or will be: the finding may be in either.
 func (r *DecodeRank) takeOutSource(l *dlease, b BadPart) (out []compPage) {
-	if len(l.from) == 0 {
-		return nil
-	}
-	for _, c := range l.copies {
+	for _, c := range append(slices.Clip(l.copies), l.old...) {
 		pool := r.pools[c.Component]
-		if c.Component != b.Component || c.Index != b.Index {
+		if p := (compPage{c.Component, c.From.Page}); c.Component != b.Component || c.Index != b.Index || slices.Contains(out, p) {
 			continue
 		}
 		if err := pool.Quarantine(pool.Owner(c.From.Page), c.From.Page); err != nil {

@@ -189,12 +189,12 @@ func (r *DecodeRank) readEnd(e ReadEnd) {
 	l.read = false
 	r.touch(l)
 	r.did("ReadEnd", l, nil, "")
-	if e.Copied {
-		r.copied(l)
-	}
 	if len(e.Bad) > 0 {
 		r.quarantine(l, e.Bad)
 		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
+	}
+	if e.Copied { // behind the findings: what was copied may be what is bad
+		r.copied(l)
 	}
 	r.ledgerEnd(l, readHold())
 	r.settleFindings(nil, 0)

@@ -163,9 +163,9 @@ func (r *DecodeRank) copyFirst(l *dlease, index, tokens uint32) bool {
 	}
 	l.pages[spec.KV] = slices.Clone(l.pages[spec.KV])
 	l.pages[spec.KV][index] = fresh
-	l.left++
 	l.view = nil
-	l.copies = append(l.copies, PageCopy{Component: spec.KV, Index: index, From: old, To: fresh, Tokens: tokens})
+	c := PageCopy{Component: spec.KV, Index: index, From: old, To: fresh, Tokens: tokens}
+	l.copies, l.old = append(l.copies, c), append(l.old, c)
 	r.did("Grow", l, nil, fmt.Sprintf("kv page %d", fresh.Page))
 	r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}})
 	r.do(PutTag{Component: spec.KV, Page: fresh.Page, Tag: l.localTag(spec.KV, index)})
@@ -181,7 +181,7 @@ func (r *DecodeRank) spoil(f *finding, l *dlease, bad []compPage) {
 			if x == l || x.state == dleaseRevoking {
 				continue
 			}
-			if x.state == dleaseReady {
+			if x.state == dleaseReady && slices.Contains(x.pages[p.component], r.present(p)) { // it has the page, and does not only copy it
 				x.bad = true
 				f.leases = append(f.leases, x)
 			}
@@ -193,10 +193,20 @@ func (r *DecodeRank) spoil(f *finding, l *dlease, bad []compPage) {
 	}
 }
 
-// holders are the leases that have a page in their block table, by number.
+// present is a page in its present generation.
+func (r *DecodeRank) present(p compPage) spec.GrantedPage {
+	return spec.GrantedPage{Page: p.page, Gen: r.pools[p.component].Gen(p.page)}
+}
+
+// holders are the leases that have a page in their block table, or are to copy it, by number. A pass over all of them: for findings.
 func (r *DecodeRank) holders(p compPage) (out []*dlease) {
 	pool := r.pools[p.component]
 	owners := append(pool.Sharers(p.page), pool.Owner(p.page))
+	for id, x := range r.leases { // in any order: they are sorted
+		if slices.ContainsFunc(x.copies, func(c PageCopy) bool { return c.Component == p.component && c.From.Page == p.page }) {
+			owners = append(owners, pages.Owner(id))
+		}
+	}
 	slices.Sort(owners)
 	for _, o := range slices.Compact(owners) {
 		if x := r.leases[spec.LeaseID(o)]; x != nil {

@@ -91,7 +91,7 @@ type dlease struct {
 	copies     []PageCopy          // not done yet
 	from       []copyHold          // what they read of another lease
 	before     []TagCheck          // the tags of that, compared until they are done
-	left       uint32              // own KV pages that were copied and stand in the block table no more
+	old        []PageCopy          // of own KV pages that stand in the block table no more
 }
 
 // owner is the lease in the ledger.

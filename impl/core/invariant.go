@@ -95,7 +95,7 @@ func (r *DecodeRank) assertLease(l *dlease) {
 		}
 		n := uint32(len(l.pages[c]))
 		if spec.Component(c) == spec.KV {
-			n += l.left - uint32(len(l.shared))
+			n += uint32(len(l.old)) - uint32(len(l.shared))
 		}
 		if p.Pages(l.owner()) != n {
 			r.broken(2, "lease %d has %d %s pages in the ledger, %d by its list", l.id, p.Pages(l.owner()), spec.Component(c), n)
@@ -183,7 +183,7 @@ func (r *DecodeRank) assertWriters(l *dlease) bool {
 
 // assertChecks is I15 before a step: the tags that it compares are those of every part and every local page of its block table.
 func (r *DecodeRank) assertChecks(l *dlease) bool {
-	want := len(l.pages[spec.KV]) - int(r.localFrom(l)) + int(l.left) + l.sharedTags
+	want := len(l.pages[spec.KV]) - int(r.localFrom(l)) + len(l.old) + l.sharedTags
 	if l.fork {
 		want += len(l.pages[spec.State])
 	}
