@@ -1,7 +1,7 @@
 ----------------------------- MODULE MCTransfer ------------------------------
 (* Transfer.tla with bounds for TLC.  The bounds replace the number sets, so  *)
 (* that the state graph is exact: no state is cut off by a constraint.        *)
-EXTENDS Live, TLC
+EXTENDS Live, TransferIsolation, TLC
 CONSTANTS NL, NE, NI, ND, NT, NQ   \* leases, epochs, prefill and decode restarts, transfers, source pages
 MCLease    == 1..NL
 MCEpoch    == 0..NE

@@ -63,7 +63,7 @@ Free(p) == \A l, x \in Lease : <<l, p, x>> \notin shr                    \* no s
 (* present generation.                                                        *)
 
 MarkAppended(l, p, g) ==
-  /\ CopyFirst => <<p, g, l>> \notin pubs
+  /\ CopyFirst => (<<p, g, l>> \notin pubs /\ Free(p))      \* evicted is not enough: shares go on
   /\ app' = [app EXCEPT ![p] = TRUE]
   /\ UNCHANGED <<pubs, shr>>
 

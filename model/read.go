@@ -110,8 +110,8 @@ func actAppend() Action {
 			guardDst(`dst[l] = "ready"`, DstReady),
 			{`own[p] = l`, func(w *Settings, s *State, a *Args) bool { return s.Own[a.P] == a.L }},
 			{`p \notin Aux`, func(w *Settings, s *State, a *Args) bool { return !w.aux(a.P) }},
-			{`CopyFirst => <<p, gen[p], l>> \notin pubs`, func(w *Settings, s *State, a *Args) bool {
-				return !w.CopyFirst || !s.Pubs.has(publishedAt(a.P, s.Gen[a.P], a.L))
+			{`CopyFirst => (<<p, gen[p], l>> \notin pubs /\ Free(p))`, func(w *Settings, s *State, a *Args) bool {
+				return !w.CopyFirst || !s.Pubs.has(publishedAt(a.P, s.Gen[a.P], a.L)) && free(w, s, a.P)
 			}},
 		},
 		Updates: []Update{
