@@ -66,8 +66,8 @@ func (m manifest) settings(t testing.TB, c configuration) Settings {
 type search struct {
 	twin       *Twin
 	states     map[State]struct{}
-	depth      int // levels; the initial state is the first
-	edges      int
+	depth      int         // levels; the initial state is the first
+	edges      map[int]int // by action
 	properties []Property
 	canonical  func(State) State
 	limit      int // of states; 0 for none
@@ -77,7 +77,7 @@ type search struct {
 }
 
 func (x *search) run() {
-	x.states = map[State]struct{}{}
+	x.states, x.edges = map[State]struct{}{}, map[int]int{}
 	var level, next []State
 	add := func(s State) {
 		if x.canonical != nil {
@@ -102,8 +102,8 @@ func (x *search) run() {
 		x.depth++
 		for i := range level {
 			s := &level[i]
-			x.twin.Next(s, func(_ int, n *State) {
-				x.edges++
+			x.twin.Next(s, func(action int, n *State) {
+				x.edges[action]++
 				for _, p := range x.properties {
 					if x.broken == "" && p.Step != nil && !p.Step(&x.twin.Settings, s, n) {
 						x.broken, x.trace = p.Name, x.depth+1
@@ -174,4 +174,26 @@ func TestTwin_GuardOff_BreaksThePropertyAsSoonAsTLC(t *testing.T) {
 		})
 	}
 	require.GreaterOrEqual(t, some, 40)
+}
+
+func TestTwin_Configurations_DoEveryAction(t *testing.T) {
+	m := readManifest(t)
+	done := map[int]int{}
+	for name, limit := range map[string]int{
+		"all-1": 20_000, "plant-torn": 0, "plant-stray": 1000, "off-TagAfter": 8000, "plant-flip": 1000, "off-FenceFirst": 1000, "off-GenCheck": 3000, "grow-1": 0,
+		"ask": 1000, "decode-restart": 1000, "prefill-restart": 1000, "reach-retried": 1000, "reach-recaused": 1000,
+	} {
+		c := m.find(t, name)
+		if name == "grow-1" {
+			maps.Copy(c.Constants, map[string]string{"Page": "{p1}", "EmptyPlans": "TRUE"})
+		}
+		x := search{twin: New(m.settings(t, c)), limit: limit}
+		x.run()
+		for action, n := range x.edges {
+			done[action] += n
+		}
+	}
+	for i, a := range Actions() {
+		require.Positive(t, done[i], a.Name)
+	}
 }

@@ -5,8 +5,11 @@ import "math/bits"
 // Set is a set of tuples, a bit for each; which tuple a bit stands for is said by the index functions below.
 type Set [3]uint64
 
-// Small is a Set whose tuples fit one word.
-type Small uint64
+// Small is a Set whose tuples fit one word, Large one that needs more.
+type (
+	Small uint64
+	Large [5]uint64
+)
 
 func (b *Set) has(i uint) bool   { return b[i>>6]>>(i&63)&1 != 0 }
 func (b *Set) add(i uint)        { b[i>>6] |= 1 << (i & 63) }
@@ -14,6 +17,18 @@ func (b *Set) drop(i uint)       { b[i>>6] &^= 1 << (i & 63) }
 func (b *Small) has(i uint) bool { return *b>>(i&63)&1 != 0 }
 func (b *Small) add(i uint)      { *b |= 1 << (i & 63) }
 func (b *Small) drop(i uint)     { *b &^= 1 << (i & 63) }
+
+func (b *Large) has(i uint) bool { return b[i>>6]>>(i&63)&1 != 0 }
+func (b *Large) add(i uint)      { b[i>>6] |= 1 << (i & 63) }
+func (b *Large) drop(i uint)     { b[i>>6] &^= 1 << (i & 63) }
+
+func (b *Large) size() int {
+	n := 0
+	for _, word := range b {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
 
 func (b *Small) size() int { return bits.OnesCount64(uint64(*b)) }
 func (b *Set) size() int {
@@ -38,7 +53,7 @@ const (
 	nDInc  = MaxDInc + 2
 )
 
-// Indexes of tuples. Leases count from 1, all else from 0. wide tells by its size that all fit their sets.
+// Indexes of tuples. Leases count from 1, all else from 0. The lengths at the end tell that all fit their sets.
 func writeAt(l, k, p, c, i uint8) uint {
 	return (((uint(l-1)*nRank+uint(k))*nPage+uint(p))*nChan+uint(c))*nInc + uint(i)
 }
@@ -62,17 +77,18 @@ func fencedAt(k, d, e uint8) uint    { return (uint(k)*nDInc+uint(d))*nEpoch + u
 const (
 	bitsOfSet   = 64 * len(Set{})
 	bitsOfSmall = 64
+	bitsOfLarge = 64 * len(Large{})
 )
 
 // The compiler refuses a negative length: sets are large enough.
 var (
 	_ [bitsOfSet - nLease*nRank*nPage*nChan*nInc]struct{}
 	_ [bitsOfSet - nKind*nLease*nRank*nInc]struct{}
-	_ [bitsOfSet - nLease*nPage*nGen*nLease]struct{}
+	_ [bitsOfLarge - nLease*nPage*nGen*nLease]struct{}
 	_ [bitsOfSet - nRank*nInc*nDInc*nEpoch]struct{}
 	_ [bitsOfSmall - nLease*nRank*nChan*nInc]struct{}
-	_ [bitsOfSmall - nLease*nLease*(nLease+1)]struct{}
-	_ [bitsOfSmall - nPage*nGen*nLease]struct{}
+	_ [bitsOfSet - nLease*nLease*(nLease+1)]struct{}
+	_ [bitsOfSet - nPage*nGen*nLease]struct{}
 	_ [bitsOfSmall - nLease*nPage*nLease]struct{}
 	_ [bitsOfSmall - nRank*nDInc*nEpoch]struct{}
 )

@@ -12,7 +12,7 @@ import (
 // The largest settings that a State has room for. Ranks and pages are counted, leases, transfers and source pages are numbers
 // from 1 to the maximum, epochs and incarnations numbers from 0 to it.
 const (
-	MaxLeases    = 3
+	MaxLeases    = 4
 	MaxPages     = 3
 	MaxRanks     = 2
 	MaxChans     = 2

@@ -7,7 +7,7 @@ func Situations() []Property {
 	}
 	return []Property{
 		reach("NeverAnswered", func(w *Settings, s *State) bool {
-			return s.Tok != 0 && anyTransfer(w, func(t uint8) bool { return s.Http[t] == HTTP200 })
+			return s.Tok != (Set{}) && anyTransfer(w, func(t uint8) bool { return s.Http[t] == HTTP200 })
 		}),
 		reach("NeverRefused", func(w *Settings, s *State) bool {
 			return anyTransfer(w, func(t uint8) bool { return s.Lead[t] == LeadRefused && s.Http[t] == HTTPError })

@@ -78,6 +78,7 @@ var (
 	pstNames   = [...]string{"none", "writing", "closing", "closed"}
 	viewNames  = [...]string{"same", "short", "other"}
 	srcNames   = [...]string{"raw", "computed", "sealed"}
+	boolNames  = [...]string{"FALSE", "TRUE"}
 	kindNames  = [...]string{"complete", "misnamed", "ack", "failed", "gone"}
 )
 
@@ -98,8 +99,9 @@ type (
 // State is one state: a field for each variable of TLA/Transfer.tla, of the same name but for the capital, and in the words of
 // its comments there. States are compared by ==; what the settings have no use for is zero. A State points to nothing.
 type State struct {
-	Rec, Krn, Ans, Acc, Sent, Lost, Queued, Flying, Placing, Unseen Set
-	Nin, Tok, Pubs, Shr, Pfenced, Nsent                             Small
+	Krn                                                                   Large
+	Rec, Ans, Acc, Tok, Pubs, Sent, Lost, Queued, Flying, Placing, Unseen Set
+	Nin, Nsent, Shr, Pfenced                                              Small
 
 	// Decode leader and prefill leader.
 	Lead, Cause, Root, Succ perTransfer

@@ -43,9 +43,23 @@ func (w *Settings) Domain(set string) (low, high uint8) { return w.domain(set) }
 
 // element is the text of one element of a domain; elements outside it are numbers.
 func (w *Settings) element(domain string, v uint8) string {
-	names := map[string][]string{
-		"Page": w.Page, "Rank": w.Rank, "Chan": w.Chan, "Tenant": w.Tenant, "Adapter": w.Adapter, "Prefix": w.Prefix, "BOOLEAN": {"FALSE", "TRUE"},
-	}[domain]
+	var names []string
+	switch domain {
+	case "Page":
+		names = w.Page
+	case "Rank":
+		names = w.Rank
+	case "Chan":
+		names = w.Chan
+	case "Tenant":
+		names = w.Tenant
+	case "Adapter":
+		names = w.Adapter
+	case "Prefix":
+		names = w.Prefix
+	case "BOOLEAN":
+		names = boolNames[:]
+	}
 	if int(v) < len(names) {
 		return names[v]
 	}
@@ -91,7 +105,7 @@ func (w *Settings) tuple(domains []string, at Index) string {
 
 // Value is the normal form of one variable in s, by its name in the TLA+ text; "" for a name that is none.
 func (t *Twin) Value(s *State, variable string) string {
-	for _, v := range Variables() {
+	for _, v := range t.variables {
 		if v.Name == variable {
 			return t.value(s, v)
 		}
@@ -145,7 +159,7 @@ func functionText(keys, values []string) string {
 // Text is all variables of s in the order of the TLA+ text, each as "name = value" on a line of its own.
 func (t *Twin) Text(s *State) string {
 	var b strings.Builder
-	for _, v := range Variables() {
+	for _, v := range t.variables {
 		b.WriteString(v.Name + " = " + t.value(s, v) + "\n")
 	}
 	return b.String()

@@ -11,8 +11,9 @@ type Twin struct {
 	Settings Settings
 	Mutants  []Mutant
 
-	actions []prepared
-	next    State
+	actions   []prepared
+	variables []Variable
+	next      State
 }
 
 // prepared is an action with all that its parameters can be, as a tree written out in one row: each node gives values to one
@@ -33,17 +34,17 @@ type node struct {
 
 // New prepares a twin. A mutant that is not Valid drops nothing.
 func New(w Settings, mutants ...Mutant) *Twin {
-	t := &Twin{Settings: w, Mutants: mutants}
+	t := &Twin{Settings: w, Mutants: mutants, variables: Variables()}
 	for index, a := range Actions() {
 		p := prepared{index: index}
 		guards := make([][]judged, len(a.Params)+1)
 		for i, g := range a.Guards {
 			if !t.drops(Mutant{a.Name, i, -1}) {
 				at := a.lastParam(g.Text)
-				guards[at] = append(guards[at], judged{g.Holds, constant(g.Text)})
+				guards[at] = append(guards[at], judged{g.Holds, t.constant(g.Text)})
 			}
 		}
-		p.grow(&t.Settings, a.Params, guards, Args{})
+		p.grow(&t.Settings, bind(&t.Settings, a.Params), guards, Args{})
 		for i, u := range a.Updates {
 			if !t.drops(Mutant{a.Name, -1, i}) {
 				p.updates = append(p.updates, u.Apply)
@@ -55,7 +56,7 @@ func New(w Settings, mutants ...Mutant) *Twin {
 }
 
 // grow adds the node of args, and below it those of the parameters to come; guards[i] are those that i parameters more decide.
-func (p *prepared) grow(w *Settings, params []Param, guards [][]judged, args Args) {
+func (p *prepared) grow(w *Settings, params []bound, guards [][]judged, args Args) {
 	n := node{args: args, leaf: len(params) == 0}
 	for _, g := range guards[0] {
 		switch {
@@ -68,14 +69,27 @@ func (p *prepared) grow(w *Settings, params []Param, guards [][]judged, args Arg
 	at := len(p.nodes)
 	p.nodes = append(p.nodes, n)
 	if !n.leaf {
-		set := setters()[params[0].Name]
-		low, high := w.domain(params[0].Domain)
-		for v := low; v <= high; v++ {
-			set(&args, v)
+		for v := params[0].low; v <= params[0].high; v++ {
+			params[0].set(&args, v)
 			p.grow(w, params[1:], guards[1:], args)
 		}
 	}
 	p.nodes[at].skip = len(p.nodes)
+}
+
+// bound is a parameter with the numbers that it goes through.
+type bound struct {
+	set       func(*Args, uint8)
+	low, high uint8
+}
+
+func bind(w *Settings, params []Param) []bound {
+	var all []bound
+	for _, p := range params {
+		low, high := w.domain(p.Domain)
+		all = append(all, bound{setters()[p.Name], low, high})
+	}
+	return all
 }
 
 // judged is a guard, and whether it speaks of constants and parameters only.
@@ -85,13 +99,9 @@ type judged struct {
 }
 
 // constant says that text names no variable and calls no operator, which could name one.
-func constant(text string) bool {
-	for _, v := range Variables() {
-		if slices.Contains(words(text), v.Name) {
-			return false
-		}
-	}
-	return !calls(text)
+func (t *Twin) constant(text string) bool {
+	in := words(text)
+	return !calls(text) && !slices.ContainsFunc(t.variables, func(v Variable) bool { return slices.Contains(in, v.Name) })
 }
 
 // calls says that a name stands right before a bracket.
