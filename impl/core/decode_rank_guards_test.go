@@ -1,0 +1,152 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvfence/spec"
+)
+
+// Tests of single guards that no scenario needs: what they refuse comes of a peer or of a driver that is wrong.
+
+func TestDecodeRank_MessageForAnotherIncarnation_IsAnsweredAndEndsNoHold(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, false, false, 20))
+	l, _ := g.fill()
+	m := g.msg(1, spec.Gone{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1})
+	m.Env.To = worldInc('d', 0, 7)
+	acts := g.step(m)
+	require.Equal(t, spec.RefuseWrongIncarnation, one[Count](g, acts).Refusal)
+	require.Equal(t, spec.RefuseWrongIncarnation, said[spec.Refused](acts)[0].Refusal)
+	require.Equal(t, uint32(17), g.free())
+	require.Equal(t, dleaseFilling, l.state)
+}
+
+// A fence of a pull link does not end the hold of copies that run: their own end does.
+func TestDecodeRank_Pull_FenceWaitsForRunningCopies(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, true, false, 20))
+	l, _ := g.fill()
+	c := g.complete(l, 1)
+	job := one[PullCopy](g, g.recv(1, spec.Offer{Transfer: l.transfer, Lease: l.id, SourceLease: 77, Done: c.Parts[0]}))
+	acts := g.step(DataLost{Peer: 1, Epoch: 1})
+	require.Equal(t, spec.CauseFenced, told[LeaseFailed](acts)[0].Cause)
+	g.step(FenceDone{Peer: 1, Old: 1, OK: true})
+	require.Equal(t, uint32(17), g.free(), "the copy still stores")
+	acts = g.step(PullDone{Peer: 1, Epoch: 1, Job: job.Job, Lease: l.id})
+	require.Len(t, told[LeaseFreed](acts), 1)
+	require.Equal(t, uint32(20), g.free())
+}
+
+func TestDecodeRank_Pull_CopyThatFails_FailsTheLeaseWithItsReason(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, true, false, 20))
+	l, _ := g.fill()
+	job := only[PullCopy](g.recv(1, g.complete(l, 1)))[0]
+	acts := g.step(PullDone{Peer: 1, Epoch: 1, Job: job.Job, Lease: l.id, Err: "no mapping"})
+	failed := told[LeaseFailed](acts)
+	require.Len(t, failed, 1)
+	require.Equal(t, spec.CauseTransport, failed[0].Cause)
+	require.Contains(t, failed[0].Detail, "no mapping")
+}
+
+func TestDecodeRank_TooManyChannels_AReceiptFencesANoticeIsRefused(t *testing.T) {
+	cfg := dRigConfig(1, false, false, 20)
+	cfg.MaxChannels = 1
+	g := openDRig(t, cfg)
+	l, _ := g.fill()
+	g.notice(l, 1)
+	acts := g.step(NoticeIn{Peer: 1, Epoch: 1, Channel: 1, Lease: l.id, Number: 1})
+	require.Equal(t, spec.RefuseFull, one[Count](g, acts).Refusal)
+	require.Zero(t, did(acts, "NoticeIn"))
+	c := g.complete(l, 1)
+	c.Channels = append(c.Channels, spec.Channel{ID: 1, Notice: 1})
+	acts = g.recv(1, c)
+	require.Equal(t, spec.RefuseFull, only[Count](acts)[0].Refusal)
+	require.Len(t, only[Fence](acts), 1)
+	require.Zero(t, did(acts, "Take"))
+	require.Equal(t, dleaseRevoking, l.state)
+}
+
+// Prefill writes over channels: a Complete that names written parts and no channel proves nothing. One that names no part needs none.
+func TestDecodeRank_CompleteWithoutChannels_FailsAsProtocolError(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, false, false, 20))
+	l, _ := g.fill()
+	c := g.complete(l, 1)
+	c.Channels = nil
+	acts := g.recv(1, c)
+	require.Equal(t, spec.CauseProtocol, told[LeaseFailed](acts)[0].Cause)
+	require.Len(t, only[Fence](acts), 1)
+	require.Equal(t, uint32(17), g.free())
+}
+
+func TestDecodeRank_DataPathThatDoesNotOpen_FencesAndSaysWhy(t *testing.T) {
+	g := newDRig(t, dRigConfig(1, false, false, 20))
+	g.dial(1)
+	g.step(FenceDone{Peer: 1, Old: 0, OK: true})
+	g.recv(1, g.accept(1))
+	acts := g.step(DataUp{Peer: 1, Epoch: 1, Err: "connection refused"})
+	require.Len(t, only[Fence](acts), 1)
+	require.Empty(t, told[PeerUp](acts))
+	require.Equal(t, dlinkDown, g.link(1).state)
+	require.Equal(t, "connection refused", g.r.Status().Links[0].Refusal)
+}
+
+func TestDecodeRank_LeasesAtTheirBound_ATakeHasNoRoom(t *testing.T) {
+	cfg := dRigConfig(1, false, false, 20)
+	cfg.MaxLeases = 1
+	g := openDRig(t, cfg)
+	g.fill()
+	_, acts := g.take(dRigTokens)
+	require.Empty(t, told[Taken](acts))
+	require.Len(t, told[NoRoom](acts), 1)
+	require.Equal(t, uint32(17), g.free())
+}
+
+// Each rank of a prefill side must say the same list of ranks: two lists are two sides.
+func TestDecodeRank_RanksThatNameDifferentSides_AreNoWholeSide(t *testing.T) {
+	g := newDRig(t, dRigConfig(2, false, false, 20))
+	g.open(1)
+	g.dial(2)
+	g.step(FenceDone{Peer: 2, Old: 0, OK: true})
+	a := g.accept(2)
+	a.Identity.Side = []spec.Incarnation{worldInc('p', 9, 9), g.inc[1]}
+	g.recv(2, a)
+	g.step(DataUp{Peer: 2, Epoch: 1})
+	require.Equal(t, dlinkOpen, g.link(2).state)
+	_, acts := g.take(dRigTokens)
+	require.Empty(t, told[Taken](acts))
+	require.Equal(t, spec.CausePeerLost, told[NoPlan](acts)[0].Cause)
+	require.Equal(t, uint32(20), g.free())
+}
+
+// With step checks off by configuration a read has none; the lease is read all the same.
+func TestDecodeRank_NoStepChecks_ReadsWithoutThem(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		cfg := dRigConfig(1, false, false, 20)
+		cfg.NoStepChecks = off
+		g := openDRig(t, cfg)
+		l := g.readied()
+		read := one[ReadPages](g, g.step(ReadBegin{Lease: l.id}))
+		require.Equal(t, off, len(read.Checks) == 0)
+	}
+}
+
+// An Offer is judged as a receipt is: of the granted incarnation, of the grant's epoch, while the lease fills.
+func TestDecodeRank_Pull_OfferOfAnotherEpochOrHold_StartsNoCopy(t *testing.T) {
+	g := openDRig(t, dRigConfig(1, true, false, 20))
+	l, _ := g.fill()
+	c := g.complete(l, 1)
+	offer := g.msg(1, spec.Offer{Transfer: l.transfer, Lease: l.id, SourceLease: 77, Done: c.Parts[0]})
+	wrong := offer
+	wrong.Env.Epoch = 9
+	acts := g.step(wrong)
+	require.Empty(t, only[PullCopy](acts))
+	require.NotEmpty(t, only[Count](acts))
+	bad := offer
+	part := c.Parts[0]
+	part.Index += 40
+	bad.Env.Body = spec.Offer{Transfer: l.transfer, Lease: l.id, SourceLease: 77, Done: part}
+	acts = g.step(bad)
+	require.Empty(t, only[PullCopy](acts))
+	require.Equal(t, spec.CauseProtocol, told[LeaseFailed](acts)[0].Cause)
+	require.Empty(t, only[PullCopy](g.step(offer)), "the lease is over")
+}
