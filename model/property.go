@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // Property is an invariant (State) or a property of steps (Step) of TLA/Transfer.tla, or a situation of TLA/MCTransfer.tla
 // that must be reached (State, false where it is), under its name there. One of State and Step is nil.
 type Property struct {
@@ -8,18 +10,18 @@ type Property struct {
 	Step  func(w *Settings, s, n *State) bool
 }
 
-// Properties are the invariants, in the order of the TLA+ text, and then the properties of steps.
+// Properties are the invariants of TLA/Transfer.tla, its properties of steps, and Promised of TLA/TransferIsolation.tla.
 func Properties() []Property {
 	var all []Property
-	for _, group := range [][]Property{{{Name: "TypeOK", State: typeOK()}}, pageProperties(), readProperties(), verdictProperties(), stepProperties()} {
+	for _, group := range [][]Property{{{Name: "TypeOK", State: typeOK()}}, pageProperties(), readProperties(), verdictProperties(), stepProperties(), {{Name: "Promised", Step: promised()}}} {
 		all = append(all, group...)
 	}
 	return all
 }
 
-// Find is the property or situation of that name; its State and Step are nil if there is none.
+// Find is the property, line of the promise or situation of that name; its State and Step are nil if there is none.
 func Find(name string) Property {
-	for _, p := range append(Properties(), Situations()...) {
+	for _, p := range slices.Concat(Properties(), Promise(), Situations()) {
 		if p.Name == name {
 			return p
 		}
