@@ -89,7 +89,7 @@ func (p pin) setting(m *tlc.Manifest) (setting, error) {
 	if err != nil {
 		return setting{}, err
 	}
-	s.name = p.Name
+	s.name, s.states = p.Name, p.States
 	if p.Action == "" {
 		return s, nil
 	}

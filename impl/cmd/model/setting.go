@@ -17,6 +17,7 @@ type setting struct {
 	name    string
 	config  *tlc.Configuration
 	twin    model.Settings
+	states  int // as many as recorded, 0 if none are
 	mutants []model.Mutant
 	edit    func(files map[string]string) error // what is dropped from the TLA+ text; nil for nothing
 }

@@ -22,6 +22,9 @@ import (
 // errTLC is what is said of a run of TLC that does not end well.
 var errTLC = errors.New("TLC failed")
 
+// fewStates is below what it costs java to compile TLC well.
+const fewStates = 30_000
+
 // checker runs TLC over a setting: the whole graph, without symmetry, with no property to check.
 type checker struct {
 	specs *tlc.Specs
@@ -80,7 +83,11 @@ func (c checker) dump(ctx context.Context, s setting, d dump) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var said bytes.Buffer
-	cmd := c.command(ctx, s, dir, []string{"-XX:+UseSerialGC", "-XX:CICompilerCount=2"}, "-workers", "1", "-dump", "dot,actionlabels", pipe)
+	flags := []string{"-XX:+UseSerialGC", "-XX:CICompilerCount=2"}
+	if s.states > 0 && s.states < fewStates {
+		flags = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	}
+	cmd := c.command(ctx, s, dir, flags, "-workers", "1", "-dump", "dot,actionlabels", pipe)
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {
 		return err
