@@ -55,7 +55,7 @@ func whileRunning() (context.Context, context.CancelFunc) {
 
 // specFailed gives an error of impl/tlc its exit code.
 func specFailed(err error) error {
-	for _, usage := range [...]error{tlc.ErrNoConfiguration, tlc.ErrBuiltIn, tlc.ErrManifest, tlc.ErrOpenNetwork, tlc.ErrNotDistributed, examples.ErrOtherFiles} {
+	for _, usage := range [...]error{tlc.ErrNoConfiguration, tlc.ErrBuiltIn, tlc.ErrManifest, tlc.ErrOpenNetwork, tlc.ErrNotDistributed, examples.ErrOtherFiles, examples.ErrNotKept} {
 		if errors.Is(err, usage) {
 			return withCode(exitUsage, err)
 		}
@@ -88,7 +88,7 @@ func specCheckCommand(f *specFlags) *cobra.Command {
 		}
 		if *kept != "" {
 			f.o.Examine = func(c *tlc.Configuration, got tlc.Outcome) []string {
-				return examples.Compare(*kept, s, c, got.Output)
+				return examples.Compare(*kept, s, c, got)
 			}
 		}
 		return specFailed(s.Check(ctx, f.o, cmd.OutOrStdout()))
@@ -121,16 +121,21 @@ func specSimulateCommand(f *specFlags) *cobra.Command {
 }
 
 func specTraceCommand(f *specFlags) *cobra.Command {
-	cmd := &cobra.Command{Use: "trace NAME", Short: "Run a configuration that must fail and print its counterexample as a sequence diagram", Args: cobra.MaximumNArgs(1)}
+	cmd := &cobra.Command{Use: "trace NAME", Short: "Run a configuration that must fail and print its counterexample as a sequence diagram",
+		Long: "Run a configuration that must fail and print its counterexample as a sequence diagram. With --out the pages of the configurations named, or\n" +
+			"with --all-guards of all that drop a guard, are written there with an index: docs/counterexamples is made so."}
 	svg := cmd.Flags().String("svg", "", "write the diagram as SVG to this file, too")
 	raw := cmd.Flags().Bool("raw", false, "print what TLC printed in place of the diagram")
-	all := cmd.Flags().Bool("all-guards", false, "all configurations that drop a guard, as pages in --out with an index")
-	out := cmd.Flags().String("out", "docs/counterexamples", "folder for --all-guards")
-	cmd.Flags().IntVar(&f.o.Jobs, "jobs", 2, "configurations to run at a time with --all-guards")
+	all := cmd.Flags().Bool("all-guards", false, "write the pages of all configurations that drop a guard")
+	out := cmd.Flags().String("out", "", "write pages and an index into this folder (docs/counterexamples with --all-guards)")
+	cmd.Flags().IntVar(&f.o.Jobs, "jobs", 2, "configurations to run at a time with --out")
 	cmd.Flags().DurationVar(&f.o.Limit, "limit", time.Hour, "time limit of one configuration")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		if *all == (len(names) == 1) {
-			return withCode(exitUsage, errors.New("name one configuration (kvfence spec list names them), or give --all-guards"))
+		if *all && *out == "" {
+			*out = "docs/counterexamples"
+		}
+		if *all == (len(names) > 0) || *out == "" && len(names) > 1 {
+			return withCode(exitUsage, errors.New("name one configuration (kvfence spec list names them), several with --out, or give --all-guards"))
 		}
 		s, err := f.open()
 		if err != nil {
@@ -138,7 +143,8 @@ func specTraceCommand(f *specFlags) *cobra.Command {
 		}
 		ctx, stop := whileRunning()
 		defer stop()
-		if *all {
+		if *out != "" {
+			f.o.Names = names
 			return specFailed(examples.Write(ctx, s, f.o, *out, cmd.OutOrStdout()))
 		}
 		c, got, err := s.Trace(ctx, f.o.Tools, names[0], f.o.Limit)

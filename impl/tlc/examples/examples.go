@@ -6,8 +6,6 @@ package examples
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -30,37 +28,32 @@ const incident = "Incident"
 // Kept says whether a counterexample of c is kept: c drops a guard, or it is the incident step by step.
 func Kept(c *tlc.Configuration) bool { return c.Guard() || c.Name == incident }
 
-// digest stands for the settings of c: its .cfg file without the comment.
-func digest(m *tlc.Manifest, c *tlc.Configuration) (string, error) {
-	text, err := m.ConfigText(c)
-	if err != nil {
-		return "", err
+// settings is what c has in place of its module's own constants, in order.
+func settings(c *tlc.Configuration) string {
+	var out []string
+	for k, v := range c.Constants {
+		out = append(out, "`"+k+" = "+v+"`")
 	}
-	_, text, _ = strings.Cut(text, "\n")
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:8]), nil
+	slices.Sort(out)
+	return strings.Join(out, ", ")
 }
 
-// head is the part of a page that the manifest alone decides.
-func head(m *tlc.Manifest, c *tlc.Configuration) (string, error) {
-	hash, err := digest(m, c)
-	if err != nil {
-		return "", err
-	}
+// head is the part of a page that the configuration and the outcome decide: the property that is broken, and how many states it takes.
+func head(m *tlc.Manifest, c *tlc.Configuration, broken string, states int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nWritten by `kvfence spec trace --all-guards`; do not edit.\n\n", c.Name)
 	if g := guardOf(c); g != "" {
 		fmt.Fprintf(&b, "Without the guard: **%s**.\n\n", g)
 	}
 	fmt.Fprintf(&b, "%s.\n\n", c.About)
-	fmt.Fprintf(&b, "| | |\n| --- | --- |\n| broken | `%s` |\n", c.Expect.Violated)
-	if says := explain.Meaning(c.Expect.Violated); says != "" {
+	fmt.Fprintf(&b, "| | |\n| --- | --- |\n| broken | `%s` |\n", broken)
+	if says := explain.Meaning(broken); says != "" {
 		fmt.Fprintf(&b, "| which says | %s |\n", says)
 	}
-	fmt.Fprintf(&b, "| states | %d |\n| configuration | `TLA/cfg/%s.cfg` of module %s, settings %s |\n", c.Expect.Trace, c.Name, m.Modules[c.Module].Model, hash)
-	fmt.Fprintf(&b, "| turned off | %s |\n", orNothing(c.Off(m), "nothing"))
+	fmt.Fprintf(&b, "| states | %d |\n| configuration | `TLA/cfg/%s.cfg` of module %s |\n", states, c.Name, m.Modules[c.Module].Model)
+	fmt.Fprintf(&b, "| turned off | %s |\n| all settings | %s |\n", orNothing(c.Off(m), "nothing"), settings(c))
 	fmt.Fprintf(&b, "| see it again | `kvfence spec trace %s` |\n\n![The sequence](%s.svg)\n\n", c.Name, c.Name)
-	return b.String(), nil
+	return b.String()
 }
 
 func orNothing(list []string, nothing string) string {
@@ -70,26 +63,23 @@ func orNothing(list []string, nothing string) string {
 	return "`" + strings.Join(list, "`, `") + "`"
 }
 
-// Page is the page of c and its picture, of what TLC printed for it.
-func Page(s *tlc.Specs, c *tlc.Configuration, output string) (page, picture string, err error) {
-	trace, err := explain.Parse(strings.NewReader(output))
+// Page is the page of c and its picture, of what TLC found for it.
+func Page(s *tlc.Specs, c *tlc.Configuration, got tlc.Outcome) (page, picture string, err error) {
+	trace, err := explain.Parse(strings.NewReader(got.Output))
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w", c.Name, err)
 	}
-	top, err := head(s.Manifest, c)
-	if err != nil {
-		return "", "", err
-	}
+	top := head(s.Manifest, c, got.Violated, got.Trace)
 	text := explain.Draw(trace, "", s.Files).Text()
 	return top + "```text\n" + text + "```\n", explain.Draw(trace, c.Name+": "+c.About, s.Files).SVG(), nil
 }
 
-// Compare lists how the pages of c in dir differ from what TLC printed now.
-func Compare(dir string, s *tlc.Specs, c *tlc.Configuration, output string) []string {
+// Compare lists how the pages of c in dir differ from what TLC found now.
+func Compare(dir string, s *tlc.Specs, c *tlc.Configuration, got tlc.Outcome) []string {
 	if !Kept(c) {
 		return nil
 	}
-	page, picture, err := Page(s, c, output)
+	page, picture, err := Page(s, c, got)
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -111,10 +101,7 @@ func Stale(dir string, m *tlc.Manifest) (bad []string, err error) {
 		if !Kept(c) {
 			continue
 		}
-		top, err := head(m, c)
-		if err != nil {
-			return nil, err
-		}
+		top := head(m, c, c.Expect.Violated, c.Expect.Trace)
 		page, picture := c.Name+".md", c.Name+".svg"
 		files = append(files, page, picture)
 		if raw, err := os.ReadFile(filepath.Join(dir, page)); err != nil || !strings.HasPrefix(string(raw), top) {
@@ -136,26 +123,37 @@ func Stale(dir string, m *tlc.Manifest) (bad []string, err error) {
 	return bad, err
 }
 
-// ErrOtherFiles says that a folder has files that are no pages of counterexamples, so that it is not written into.
-var ErrOtherFiles = errors.New("the folder has other files")
+var (
+	// ErrOtherFiles says that a folder has files that are no pages of counterexamples, so that it is not written into.
+	ErrOtherFiles = errors.New("the folder has other files")
+	// ErrNotKept says that a configuration drops no guard, so that no page of it is kept.
+	ErrNotKept = errors.New("no page is kept of this configuration")
+)
 
-// Write runs every configuration whose counterexample is kept, jobs at a time, and writes the pages and the index into dir. Pages of
-// configurations that are gone are removed. The outcomes must be the manifest's, else nothing is removed and the error says so.
+// Write runs the configurations that o names, or every one whose counterexample is kept, o.Jobs at a time, and writes their pages and the
+// index into dir. Pages of configurations that are gone are removed. Where an outcome is not the manifest's, its page is written all the
+// same, and the error is tlc.ErrDiffers. Other errors: ErrOtherFiles, ErrNotKept.
 func Write(ctx context.Context, s *tlc.Specs, o tlc.Options, dir string, out io.Writer) error {
 	began := time.Now()
 	if err := prepare(dir); err != nil {
 		return err
 	}
-	o.Names = nil
-	n := 0
+	var kept []string
 	for i := range s.Configurations {
 		if c := &s.Configurations[i]; Kept(c) {
-			o.Names = append(o.Names, c.Name)
-			n++
+			kept = append(kept, c.Name)
 		}
 	}
+	for _, name := range o.Names {
+		if !slices.Contains(kept, name) {
+			return fmt.Errorf("%w: %s", ErrNotKept, name)
+		}
+	}
+	if len(o.Names) == 0 {
+		o.Names = kept
+	}
 	o.Examine = func(c *tlc.Configuration, got tlc.Outcome) []string {
-		page, picture, err := Page(s, c, got.Output)
+		page, picture, err := Page(s, c, got)
 		if err == nil {
 			err = errors.Join(os.WriteFile(filepath.Join(dir, c.Name+".md"), []byte(page), 0o644), os.WriteFile(filepath.Join(dir, c.Name+".svg"), []byte(picture), 0o644))
 		}
@@ -164,17 +162,15 @@ func Write(ctx context.Context, s *tlc.Specs, o tlc.Options, dir string, out io.
 		}
 		return nil
 	}
-	if err := s.Check(ctx, o, out); err != nil {
+	err := s.Check(ctx, o, out)
+	if err != nil && !errors.Is(err, tlc.ErrDiffers) {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, IndexFile), []byte(Index(s.Manifest)), 0o644); err != nil {
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, IndexFile), []byte(Index(s.Manifest)), 0o644), prune(dir, kept)); err != nil {
 		return err
 	}
-	if err := prune(dir, o.Names); err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "%d counterexamples in %s, %.0f s\n", n, dir, time.Since(began).Seconds())
-	return nil
+	fmt.Fprintf(out, "%d counterexamples written to %s, %d are kept, %.0f s\n", len(o.Names), dir, len(kept), time.Since(began).Seconds())
+	return err
 }
 
 // prepare makes the folder, and refuses one that holds something else.
