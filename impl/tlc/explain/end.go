@@ -32,10 +32,13 @@ func (b *builder) standing() (out []string) {
 	}
 	for _, name := range []string{"krn", "tok", "shr", "copying", "taken"} {
 		set, _ := s.get(name)
+		x := b.variableOf(name)
+		if x == nil {
+			continue
+		}
 		for _, e := range set.elems {
-			x := b.variableOf(name)
 			text := x.tell(change{variable: name, op: '+', at: e.flat()})
-			if !slices.Contains(out, text) {
+			if text != "" && !slices.Contains(out, text) {
 				out = append(out, text)
 			}
 		}

@@ -50,6 +50,7 @@ func (d *Diagram) header() string {
 	up, down := []byte(strings.Repeat(" ", laneStart+len(d.lanes)*laneWidth)), []byte(strings.Repeat(" ", laneStart+len(d.lanes)*laneWidth))
 	for i, name := range d.lanes {
 		first, second, _ := strings.Cut(name, " ")
+		first, second = first[:min(len(first), laneWidth-1)], second[:min(len(second), laneWidth-1)]
 		copy(up[column(i)-len(first)/2:], first)
 		copy(down[column(i)-len(second)/2:], second)
 	}
