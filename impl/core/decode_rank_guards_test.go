@@ -150,3 +150,60 @@ func TestDecodeRank_Pull_OfferOfAnotherEpochOrHold_StartsNoCopy(t *testing.T) {
 	require.Equal(t, spec.CauseProtocol, told[LeaseFailed](acts)[0].Cause)
 	require.Empty(t, only[PullCopy](g.step(offer)), "the lease is over")
 }
+
+// What an Accept says of its own side must be whole: each part of the test by itself.
+func TestDecodeRank_Accept_OfAnImpossibleSide_IsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*spec.Accept)
+		field  string
+	}{
+		"no incarnation":         {func(a *spec.Accept) { a.Identity.Incarnation = spec.Incarnation{} }, "incarnation"},
+		"size is not the list's": {func(a *spec.Accept) { a.Identity.Size = 2 }, "side"},
+		"rank beyond the list":   {func(a *spec.Accept) { a.Identity.Rank = 1 }, "side"},
+		"a pool twice":           {func(a *spec.Accept) { a.Layouts = append(a.Layouts, a.Layouts[0]) }, "kv"},
+		"a pool without layers":  {func(a *spec.Accept) { a.Layouts[0].Shape.LayerHi = 0 }, "kv"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newDRig(t, dRigConfig(1, false, false, 20))
+			g.dial(1)
+			g.step(FenceDone{Peer: 1, Old: 0, OK: true})
+			a := g.accept(1)
+			c.change(&a)
+			m := g.msg(1, a)
+			m.Env.From = a.Identity.Incarnation
+			acts := g.step(m)
+			require.Empty(t, only[OpenData](acts))
+			refused := told[PeerRefused](acts)
+			require.Len(t, refused, 1)
+			require.Contains(t, refused[0].Detail, c.field+":")
+		})
+	}
+}
+
+// The peer's own refusal of a connect counts for the attempt that stands only, and its reason is kept.
+func TestDecodeRank_Refuse_OfAnotherAttempt_ChangesNothing(t *testing.T) {
+	g := newDRig(t, dRigConfig(1, false, false, 20))
+	g.dial(1)
+	no := spec.Refuse{Nonce: g.link(1).nonce, Refusal: spec.RefuseTwin, Field: "window", Ours: "1", Theirs: "2"}
+	other := no
+	other.Nonce[3] ^= 1
+	require.Equal(t, spec.RefuseWrongNonce, one[Count](g, g.recv(1, other)).Refusal)
+	stray := g.msg(1, no)
+	stray.Conn = 99
+	require.Equal(t, spec.RefuseWrongNonce, one[Count](g, g.step(stray)).Refusal)
+	require.Equal(t, dlinkConnecting, g.link(1).state)
+	acts := g.recv(1, no)
+	require.Len(t, told[PeerRefused](acts), 1)
+	require.Equal(t, dlinkDown, g.link(1).state)
+	require.Contains(t, g.r.Status().Links[0].Refusal, "window: ours 2, theirs 1")
+	require.Equal(t, spec.RefuseWrongNonce, one[Count](g, g.step(Recv{Peer: 1, Conn: 1, Env: stray.Env})).Refusal, "nothing is being connected")
+}
+
+// A refusal without a field is for now: the leader is not told to give the peer up.
+func TestDecodeRank_Refuse_WithoutAField_IsNotForGood(t *testing.T) {
+	g := newDRig(t, dRigConfig(1, false, false, 20))
+	g.dial(1)
+	acts := g.recv(1, spec.Refuse{Nonce: g.link(1).nonce, Refusal: spec.RefuseFull})
+	require.Empty(t, told[PeerRefused](acts))
+	require.Equal(t, dlinkDown, g.link(1).state)
+}
