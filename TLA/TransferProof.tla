@@ -145,13 +145,14 @@ Strengthening ==
 (* Where z3 looks for a state, not for a proof, these tell it where to look   *)
 (* first: that an action can happen, and that a dropped guard breaks something*)
 (* are said of fewer states then, so of all.                                  *)
-Numbers(e) ==
+Numbers(e, m) ==
   /\ dinc = 0 /\ nextL = 3
   /\ \A l \in Lease : dof[l] = 0
   /\ \A l \in Lease : \A k \in Rank : gep[l, k] = 0 /\ ginc[l, k] = 0
-  /\ \A k \in Rank : ep[k] = e /\ pinc[k] = 0 /\ linc[k] = 0 /\ pmark[k] = 0
-Early == Numbers(0)
-Late  == Numbers(1)                           \* after one fence
+  /\ \A k \in Rank : ep[k] = e /\ pinc[k] = 0 /\ linc[k] = 0 /\ pmark[k] = m
+Early  == Numbers(0, 0)
+Late   == Numbers(1, 0)                       \* after one fence
+Marked == Numbers(0, 3)                       \* every lease is below the mark
 Single == \A t \in Transfer : root[t] = t /\ succ[t] = 0        \* no request was tried again
 Idle  == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
 

@@ -74,15 +74,6 @@ func (o *Obligation) Script(without ...string) string {
 	return b.String()
 }
 
-// Formula is an operator without parameters as a formula about the state before a step.
-func (l *Lower) Formula(name string) (string, error) {
-	tree, err := l.Spec.Expanded(name)
-	if err != nil {
-		return "", err
-	}
-	return l.expr(tree, scope{}), l.err
-}
-
 // Conjunct is a named conjunct of the invariant, expanded.
 type Conjunct struct {
 	Name string
@@ -130,12 +121,14 @@ func (l *Lower) named(name string) ([]Conjunct, error) {
 	return out, nil
 }
 
-// Small declares what Obligations do, but (unless members is 0) gives each sort that many members and makes the free switches TRUE: a model of it is a
-// model of the other, and easier to find.
-func (l *Lower) Small(members int) []string { return l.declarations(members) }
+// Small declares what Obligations do, but (unless members is 0) gives each sort that many members and makes the free switches TRUE,
+// and it defines the variables that are fixed: a model of it is a model of the other, and easier to find.
+func (l *Lower) Small(members int, fixed map[string]string) []string {
+	return l.declarations(members, fixed)
+}
 
 // declarations are the sorts, strings, constants and variables, for any number of members of a sort where members is 0.
-func (l *Lower) declarations(members int) []string {
+func (l *Lower) declarations(members int, fixed map[string]string) []string {
 	small := members > 0
 	var out []string
 	for _, s := range l.Sorts {
@@ -172,6 +165,10 @@ func (l *Lower) declarations(members int) []string {
 	}
 	for _, v := range l.Spec.Variables {
 		sh := l.Shapes[v]
+		if d := fixed[v]; d != "" {
+			out = append(out, d)
+			continue
+		}
 		out = append(out, fmt.Sprintf("(declare-fun %s (%s) %s)", v, strings.Join(sh.Args, " "), sh.Result))
 	}
 	return out
@@ -235,7 +232,7 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	for _, c := range conjuncts {
 		hyps = append(hyps, Formula{c.Name, l.expr(c.Tree, scope{})})
 	}
-	decl, small := l.declarations(0), l.declarations(1)
+	decl, small := l.declarations(0, nil), l.declarations(1, nil)
 	out, err := l.initial(conjuncts, decl, assumed)
 	if err != nil {
 		return nil, err

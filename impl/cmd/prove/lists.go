@@ -104,17 +104,19 @@ func refute(ctx context.Context, o options, set *settings, spec *tla2smt.Spec, z
 
 // scripts are an obligation as questions for a model, the narrowest first.
 func (s *settings) scripts(l *tla2smt.Lower, o tla2smt.Obligation, members int) ([]string, error) {
-	o.Declarations = l.Small(members)
 	var out []string
 	for _, list := range append(slices.Clone(s.Witnesses), nil) {
 		o.Extra = nil
+		fixed := map[string]string{}
 		for _, w := range list {
-			f, err := l.Formula(w)
+			f, rest, err := l.Where(w)
 			if err != nil {
 				return nil, err
 			}
-			o.Extra = append(o.Extra, f)
+			maps.Copy(fixed, f)
+			o.Extra = append(o.Extra, rest...)
 		}
+		o.Declarations = l.Small(members, fixed)
 		out = append(out, o.Script())
 	}
 	return out, nil
