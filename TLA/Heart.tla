@@ -151,7 +151,7 @@ Grant(l, S, K, I) ==
   /\ dst[l] = "new"
   /\ \A p \in Page : p \in S => own[p] = 0
   /\ \A p \in Page : p \in S => \E k \in Rank : k \in K /\ <<k, p>> \in Part
-  /\ \A k \in Rank : k \in K => I[k] <= pinc[k]
+  /\ \A k \in Rank : I[k] <= pinc[k]
   /\ own'   = [p \in Page |-> IF p \in S THEN l ELSE own[p]]
   /\ gen'   = [p \in Page |-> IF p \in S THEN gen[p] + 1 ELSE gen[p]]
   /\ gpage' = [x \in Lease, p \in Page |-> IF x = l /\ p \in S THEN gen[p] + 1 ELSE gpage[x, p]]
@@ -221,7 +221,7 @@ FenceEnd(k) ==                                \* ... then wait for the placers, 
   /\ \A l \in Lease : \A p \in Page : \A c \in Chan :
        (<<l, k, p, c>> \in placing \/ <<l, k, p, c>> \in unseen) => Current(l, k)
   /\ fencing' = [fencing EXCEPT ![k] = FALSE]
-  /\ hold' = [l \in Lease, r \in Rank |-> hold[l, r] /\ ~(r = k /\ gep[l, k] < ep[k] /\ dst[l] = "revoking")]
+  /\ hold' = [l \in Lease, r \in Rank |-> hold[l, r] /\ ~(r = k /\ dst[l] = "revoking" /\ gep[l, r] < ep[r])]
   /\ UNCHANGED <<own, gen, dst, got, nin, krn, ep, dinc, planV, prefV, wireV>>
 
 DecodeCrash ==                                \* and restart, with whatever placed into its memory gone
@@ -277,7 +277,7 @@ AbortAck(l, k) ==                             \* any other receipt: AbortAck, Fa
 PrefillFence(k, d, e) ==                      \* nothing of that epoch is read here any more, and no receipt follows
   /\ d < dinc \/ (d = dinc /\ e <= ep[k])
   /\ pfenced' = pfenced \cup {<<k, d, e>>}
-  /\ queued' = {<<l, r, p, c>> \in queued : ~(r = k /\ dof[l] = d /\ gep[l, k] = e)}
+  /\ queued' = {<<l, r, p, c>> \in queued : ~(r = k /\ dof[l] = d /\ gep[l, r] = e)}
   /\ UNCHANGED <<decodeV, planV, pinc, sent, nsent, ans, flying, placing, unseen, pay, mem>>
 
 PrefillCrash(k) ==                            \* and restart; what flies or is being placed stays in flight
@@ -325,8 +325,8 @@ Visible(l, k, p, c) ==
 
 -----------------------------------------------------------------------------
 Next ==
-  \/ \E l \in Lease : \E S \in SUBSET Page : \E K \in SUBSET Rank : \E I \in [K -> Inc] :
-        Grant(l, S, K, [k \in Rank |-> IF k \in K THEN I[k] ELSE 0])
+  \/ \E l \in Lease : \E S \in SUBSET Page : \E K \in SUBSET Rank : \E I \in [Rank -> Inc] :
+        Grant(l, S, K, I)
   \/ \E l \in Lease : Abort(l) \/ Ready(l) \/ Release(l)
   \/ \E l \in Lease : \E k \in Rank : \E c \in Chan : NoticeIn(l, k, c) \/ Notice(l, k, c)
   \/ \E a \in Kind : \E l \in Lease : \E k \in Rank : Take(a, l, k)

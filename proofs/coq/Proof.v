@@ -141,6 +141,8 @@ Ltac chain I := words; repeat (match goal with
   | H : ?s sent (?l, ?k, ?p, ?c) = true |- _ => learn (s gpage (l, p) <> 0) (SentOwed s I l k p c H)
   | H : ?s sent (?l, ?k, ?p, ?c) = true, K : ?s sent (?l, ?k, ?p, ?d) = true |- _ =>
       assert_fails (unify c d); pose proof (OneChannel s I l k p c d H K); subst
+  | H : ?s own ?p = Some ?l, K : ?s own ?p = Some ?x |- _ => assert_fails (unify l x); assert (l = x) by congruence; subst
+  | H : ?a <> ?a |- _ => now destruct H
   | H : ?s hold (?l, ?k) = true |- _ => learn (s owes (l, k) = true) (proj1 (HoldKeeps s I l k H))
   | H : ?s hold (?l, ?k) = true |- _ => learn (s dst l = filling \/ s dst l = revoking) (proj2 (HoldKeeps s I l k H))
   | H : ?s owes (?l, ?k) = true |- _ => learn (s ginc (l, k) <= s pinc k) (GrantInc s I l k H)
@@ -212,18 +214,19 @@ Proof.
   - start AnswerOwes; finish AnswerOwes I.
   - start AnswerHalf; finish AnswerHalf I.
   - start CompletePosted; finish CompletePosted I.
-    + destruct (CompletePosted _ I l0 k0 p0) as [e E]; words; trivial; now exists e; cases.
-    + apply H1; words; tauto.
+    destruct (CompletePosted _ I l0 k0 p0) as [x X]; words; trivial; [tauto|]; exists x; now cases.
   - start CompletePay; finish CompletePay I; auto.
   - start NoticeBehind; finish NoticeBehind I.
     all: try match goal with F : forall p, _ /\ _, p : Page |- _ => specialize (F p); tauto end.
-    all: match goal with H : s nin (?l, ?k, ?c) = true, p : Page |- _ => old (NoticeBehind _ I l k p c H) end.
+    all: match goal with H : ?s nin (?l, ?k, ?c) = true, p : Page |- _ => old (NoticeBehind _ I l k p c H) end.
   - start HoldEnds; finish HoldEnds I; eauto.
-    all: match goal with O : s owes (?l, ?k) = true |- _ => destruct (HoldEnds _ I l k) as [b B]; words; try tauto; exists b; now cases end.
+    all: match goal with O : ?s owes (?l, ?k) = true |- _ => destruct (HoldEnds _ I l k) as [b B]; words; try tauto; exists b; now cases end.
   - start MayLandHeld; finish MayLandHeld I.
   - start LandsFenced; finish LandsFenced I.
   - start SentLanded; finish SentLanded I.
   - start CompleteLanded; finish CompleteLanded I.
+    all: try solve [eapply (CompletePay _ I); eauto].
+    rewrite <- (H2 _ _ H5); apply (SentLanded _ I); words; try tauto; now apply H3.
   - start GotLanded; finish GotLanded I.
     destruct (CompletePosted _ I l k p) as [c S]; words; trivial; [tauto|].
     apply (CompleteLanded _ I l k p c); words; trivial; [|tauto].
@@ -233,9 +236,10 @@ Proof.
   - start KernelReady; finish KernelReady I.
 Qed.
 
+End Proof.
+
 Theorem heart : Headline.
 Proof.
   intros Lease Page Rank Chan eqL eqP eqR eqC Part s R; apply promise.
   induction R; [apply init_inv|eapply step_inv; eauto].
 Qed.
-End Proof.
