@@ -64,6 +64,8 @@ type Prefill struct {
 	Control string `yaml:"control"` // address for decode's control links, of all ranks
 	Data    string `yaml:"data"`    // address for decode's data streams (tcp); rank k listens k ports behind it
 	Chunk   uint32 `yaml:"chunk_tokens"`
+	// Sharing lets prompts of one tenant, adapter and model revision be computed behind a common beginning (tcp only).
+	Sharing Switch `yaml:"sharing"`
 	// Decodes are the names of the decode sides that may connect; empty: every one that the authority vouches for.
 	Decodes []string `yaml:"decodes,omitempty"`
 }

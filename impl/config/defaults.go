@@ -23,6 +23,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.Prefill.Ranks, 1)
 	set(&c.Prefill.Split, "heads")
 	set(&c.Prefill.Chunk, 512)
+	set(&c.Prefill.Sharing, Off)
 	set(&c.Decode.Ranks, 1)
 	set(&c.Decode.Split, "heads")
 	set(&c.Decode.Workers, 4)

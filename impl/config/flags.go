@@ -25,6 +25,7 @@ func options() []option {
 		text("control", "prefill: address for control links", func(c *Config) *string { return &c.Prefill.Control }),
 		text("data", "prefill: address for data streams", func(c *Config) *string { return &c.Prefill.Data }),
 		tokens("chunk-tokens", "prefill: tokens computed at a time", func(c *Config) *uint32 { return &c.Prefill.Chunk }),
+		text("prefill-sharing", "prefill: prompts of one tenant are computed behind a common prefix: on or off", func(c *Config) *string { return (*string)(&c.Prefill.Sharing) }),
 		text("decode-name", "stable name of the decode side; no two in a deployment", func(c *Config) *string { return &c.Decode.Name }),
 		whole("decode-ranks", "ranks of the decode side", func(c *Config) *int { return &c.Decode.Ranks }),
 		text("decode-split", "how decode ranks divide the model: heads or layers", func(c *Config) *string { return &c.Decode.Split }),

@@ -18,6 +18,7 @@ func (c Config) Validate() error {
 	p.oneOf("role", string(c.Role), "all", "prefill", "decode", "gateway")
 	if c.RunsPrefill() {
 		p.side("prefill", c.Prefill.Name, c.Prefill.Ranks, c.Prefill.Split)
+		p.oneOf("prefill.sharing", string(c.Prefill.Sharing), "on", "off")
 		p.address("prefill.control", c.Prefill.Control)
 		p.address("prefill.data", c.Prefill.Data)
 	}

@@ -90,10 +90,11 @@ func (r *DecodeRank) publish(l *dlease) bool {
 		}
 		granted = append(granted, uint64(h.link.cfg.ID))
 	}
+	parts := slices.DeleteFunc(slices.Clone(l.parts), func(p spec.Part) bool { return p.Component != spec.KV })
 	full := min(uint32(len(l.contents)), l.tokens/r.layouts[spec.KV].Equal.TokensPerPage)
 	for i := uint32(len(l.shared)); i < full; i++ {
 		g := l.pages[spec.KV][i]
-		p := pages.Publication{Content: l.contents[i], Domain: l.domain, Page: g.Page, Gen: g.Gen, Filler: l.owner(), Tags: r.tagsOf(l, i), Granted: granted}
+		p := pages.Publication{Content: l.contents[i], Domain: l.domain, Page: g.Page, Gen: g.Gen, Filler: l.owner(), Tags: r.tagsOf(l, i), Parts: parts, Granted: granted}
 		done, err := r.pools[spec.KV].Publish(p)
 		if err != nil {
 			r.broken(18, "lease %d: %v", l.id, err)

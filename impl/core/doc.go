@@ -34,7 +34,7 @@
 //	message tests, in order  decode_rank_recv.go | prefill_rank_lease.go
 //	pull                     decode_rank_pull.go | prefill_rank_pull.go
 //	growth, preemption       decode_rank_take.go (grow), decode_leader_run.go | -
-//	sharing: publish, share  decode_rank_share.go, impl/pages/share.go | prefill_rank_grant.go (void pages)
+//	sharing: publish, share  decode_rank_share.go, impl/pages/share.go | prefill_rank_share.go, prefill_rank_grant.go (void pages)
 //	copy on append, fork     decode_rank_share.go (store, copyFirst), decode_rank_fork.go | -
 //	a finding's other holders decode_rank_share.go (spoil), decode_rank_fence.go (quarantine) | -
 //	invariants by number     invariant.go

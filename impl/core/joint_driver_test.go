@@ -345,6 +345,7 @@ func (w *world) compute(life int, a Compute) {
 				if c == int(spec.KV) && (uint32(i+1)*worldPage <= a.From || uint32(i)*worldPage >= a.To) || c != int(spec.KV) && !a.Last {
 					continue
 				}
+				require.Empty(w.t, w.pr[p].ledgers[c].Sharers(g.Page), "a kernel stores into a shared page")
 				for s := range spec.PartIndex(4) {
 					k := cellKey{spec.Component(c), g.Page, s}
 					cell := w.src[p][k]
@@ -354,6 +355,7 @@ func (w *world) compute(life int, a Compute) {
 			}
 		}
 	}
+	w.work += a.To - a.From
 	w.stepPL(ComputeDone{Transfer: a.Transfer, From: a.From, To: a.To})
 }
 

@@ -136,3 +136,34 @@ func TestJoint_Sharing_HappensUnderLoad(t *testing.T) {
 	require.Greater(t, hits, uint64(50))
 	require.Greater(t, publishes, 50)
 }
+
+// Decode shares nothing here, prefill does: the whole prompt is written each time, and computed once, within one domain.
+func TestJoint_SourcePrefix_IsComputedOnceAndWrittenEachTime(t *testing.T) {
+	for i, o := range []worldOptions{
+		{decode: 1, prefill: 1, pages: 60, sourcePages: 40, digests: true, sources: 40},
+		{decode: 2, prefill: 2, pages: 60, sourcePages: 40, sources: 40},
+	} {
+		t.Run(fmt.Sprint("shape ", i), func(t *testing.T) {
+			w := newWorld(t, uint64(i), o)
+			long := worldPrompt(1, 14)
+			next := func(s Submit, computed uint32) {
+				t.Helper()
+				s.Req = RequestID(len(w.answers) + 1)
+				before := w.work
+				w.alone(s)
+				w.run(w.idle)
+				require.Equal(t, computed, w.work-before, "%q %q %d tokens", s.Tenant, s.Adapter, len(s.Prompt))
+			}
+			next(Submit{Tenant: "a", Prompt: long}, 14)
+			next(Submit{Tenant: "b", Prompt: long}, 14)
+			next(Submit{Tenant: "a", Adapter: "x", Prompt: long}, 14)
+			next(Submit{Tenant: "a", Prompt: long}, 2)
+			next(Submit{Tenant: "a", Prompt: long[:12]}, 4)
+			next(Submit{Tenant: "a", Prompt: long[:9]}, 1)
+			other := append(append([]int32(nil), long[:5]...), 801, 802, 803, 804, 805)
+			next(Submit{Tenant: "a", Prompt: other}, 6)
+			next(Submit{Tenant: "a", Prompt: other}, 2)
+			require.Zero(t, w.hits())
+		})
+	}
+}

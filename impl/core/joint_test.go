@@ -21,7 +21,7 @@ func worldPrompt(seed, n int) []int32 {
 
 // prompt is a request's prompt; where prefixes are shared there are few of them, of many lengths.
 func (w *world) prompt(r RequestID, n int) []int32 {
-	if w.opts.sharing > 0 {
+	if w.opts.sharing > 0 || w.opts.sources > 0 {
 		return worldPrompt(int(r%2), n)
 	}
 	return worldPrompt(int(r), n)
@@ -47,6 +47,8 @@ func shapes() []worldOptions {
 		{decode: 1, prefill: 1, pages: 40, sourcePages: 40, digests: true, sharing: 40},
 		{decode: 2, prefill: 2, pages: 30, sourcePages: 40, sharing: 7},
 		{decode: 1, prefill: 2, pages: 40, sourcePages: 40, pull: true, digests: true, sharing: 40},
+		{decode: 1, prefill: 1, pages: 40, sourcePages: 40, digests: true, sources: 40},
+		{decode: 2, prefill: 2, pages: 30, sourcePages: 20, digests: true, sharing: 12, sources: 9},
 	}
 }
 

@@ -43,6 +43,7 @@ type world struct {
 	emitted map[RequestID][]int32
 	answers map[RequestID]Answer
 	steps   int
+	work    uint32 // tokens computed
 	nonce   byte
 	stops   []Stop
 	follow  *follower
@@ -57,6 +58,7 @@ type worldOptions struct {
 	first                 float64 // chance that prefill has its half first
 	slow                  int     // things that happen in one tick; default 16
 	sharing               int     // pages that a decode rank may publish
+	sources               int     // pages that a prefill rank may publish
 }
 
 type wconn struct {
@@ -178,12 +180,12 @@ func (w *world) startPrefill() {
 	w.pr, w.src = nil, nil
 	for k := range o.prefill {
 		r, err := NewPrefillRank(PrefillRankConfig{Identity: spec.Identity{Name: fmt.Sprintf("p%d", k), Role: spec.RolePrefill, Incarnation: side[k], Rank: spec.Rank(k), Size: uint16(o.prefill), Side: side},
-			Capabilities: requiredCapabilities(), SideLayouts: all, Window: 1000, Digests: o.digests, Pull: o.pull, Heartbeat: 10, Liveness: 100, AssignBound: 300, OfferFirst: 5, OfferMax: 40})
+			Capabilities: requiredCapabilities(), SideLayouts: all, Window: 1000, Digests: o.digests, Pull: o.pull, MaxPublished: o.sources, Heartbeat: 10, Liveness: 100, AssignBound: 300, OfferFirst: 5, OfferMax: 40})
 		require.NoError(w.t, err)
 		w.pr = append(w.pr, r)
 		w.src = append(w.src, map[cellKey]wcell{})
 	}
-	pl, err := NewPrefillLeader(PrefillLeaderConfig{Identity: w.pr[0].cfg.Identity, SideLayouts: all, Revision: "m", Vocabulary: 1000, Window: 1000, Adapters: []string{"x"},
+	pl, err := NewPrefillLeader(PrefillLeaderConfig{Identity: w.pr[0].cfg.Identity, SideLayouts: all, Revision: "m", Vocabulary: 1000, Window: 1000, Adapters: []string{"x"}, Sharing: o.sources > 0,
 		ChunkTokens: 6, LinkBound: 1000, GrantBound: 5000, HalfBound: 1000})
 	require.NoError(w.t, err)
 	w.pl = pl

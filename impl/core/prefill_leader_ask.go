@@ -120,7 +120,11 @@ func (l *PrefillLeader) open(j *leaderJob, left Duration) {
 	if k := l.links[j.peer]; j.bound && !k.up {
 		l.at(k.down + Time(l.cfg.LinkBound))
 	}
-	l.toRanks(Assign{Transfer: j.key, Request: j.request, Domain: j.domain, Tokens: uint32(len(j.prompt)), Links: j.links})
+	j.most = ^uint32(0)
+	if l.cfg.Sharing {
+		j.contents = spec.ContentIDs(j.prompt, j.domain, l.perPage())
+	}
+	l.toRanks(Assign{Transfer: j.key, Request: j.request, Domain: j.domain, Tokens: uint32(len(j.prompt)), Links: j.links, Contents: j.contents})
 }
 
 // admit judges what could ever run here, before anything exists for it (I8). The cause is "" if it can.

@@ -14,6 +14,7 @@ type PrefillLeaderConfig struct {
 	Adapters    []string        // adapters that exist here; "" always does
 	Vocabulary  uint32          // token ids are 0..Vocabulary-1
 	Window      uint32          // tokens
+	Sharing     bool            // prompts of one domain are computed behind a common prefix; the ranks' MaxPublished bounds it
 
 	ChunkTokens uint32 // tokens computed at a time; default 512
 	ReserveKV   uint32 // KV pages of each rank that no prompt may use (null page, draft); default 0

@@ -42,6 +42,8 @@ type leaderJob struct {
 	regranted []bool    // of a half, since it is bound
 	taking    spec.Rank // the rank that was asked for pages
 	pages     [][spec.ComponentCount][]spec.GrantedPage
+	contents  []spec.ContentID
+	most      uint32 // pages of a shared prefix that every rank can have, as far as is known
 	done      uint32 // tokens computed
 
 	stopped   bool // Break was sent
@@ -82,7 +84,7 @@ func (l *PrefillLeader) kick() {
 	if len(l.takeq) > 0 && l.takeq[0].state == jobQueued && l.blocked < 0 {
 		j := l.takeq[0]
 		j.state, j.taking = jobTaking, 0
-		l.do(ToRank{Rank: 0, Msg: TakeSource{Transfer: j.key}})
+		l.do(ToRank{Rank: 0, Msg: TakeSource{Transfer: j.key, MostShare: j.most}})
 	}
 	if l.running != nil || len(l.ring) == 0 {
 		return
@@ -101,14 +103,22 @@ func (l *PrefillLeader) sourceTaken(r spec.Rank, m SourceTaken) {
 	if j == nil || j.stopped || j.state != jobTaking || j.taking != r {
 		return // stopped meanwhile: the rank gives the pages back when the job is over there
 	}
+	if shared := min(m.Shared, j.most); r == 0 {
+		j.most = shared
+	} else if shared < j.most { // one prefix at all ranks: a kernel stores behind it at each of them
+		j.most = shared
+		l.untake(j, r+1)
+		return
+	}
 	j.pages[r] = m.Pages
 	if int(r)+1 < len(l.lost) {
 		j.taking = r + 1
-		l.do(ToRank{Rank: r + 1, Msg: TakeSource{Transfer: j.key}})
+		l.do(ToRank{Rank: r + 1, Msg: TakeSource{Transfer: j.key, MostShare: j.most}})
 		return
 	}
 	l.takeq = l.takeq[1:]
 	j.state = jobComputing
+	j.done = j.most * l.perPage()
 	l.ring = append(l.ring, j)
 }
 
@@ -118,12 +128,23 @@ func (l *PrefillLeader) sourceNoRoom(r spec.Rank, key spec.TransferID) {
 	if j == nil || j.stopped || j.state != jobTaking || j.taking != r {
 		return
 	}
-	for k := spec.Rank(0); k < r; k++ {
+	l.untake(j, r)
+	j.most = ^uint32(0)
+	l.blocked = int(r)
+}
+
+// untake gives back the source pages of a job at the ranks below r: it takes them anew.
+func (l *PrefillLeader) untake(j *leaderJob, r spec.Rank) {
+	for k := range r {
 		j.pages[k] = [spec.ComponentCount][]spec.GrantedPage{}
-		l.do(ToRank{Rank: k, Msg: UntakeSource{Transfer: key}})
+		l.do(ToRank{Rank: k, Msg: UntakeSource{Transfer: j.key}})
 	}
 	j.state = jobQueued
-	l.blocked = int(r)
+}
+
+// perPage is how many tokens a KV page has.
+func (l *PrefillLeader) perPage() uint32 {
+	return layoutOf(l.cfg.SideLayouts[0], spec.KV).Equal.TokensPerPage
 }
 
 // computed ends a Compute.

@@ -24,6 +24,7 @@ type PrefillRank struct {
 	leaderLost bool
 	refused    uint64
 	fences     uint64
+	hits       uint64 // source pages shared
 
 	links      map[PeerID]*prefillLink
 	linkq      []*prefillLink                  // by PeerID
@@ -58,6 +59,7 @@ func NewPrefillRank(cfg PrefillRankConfig) (*PrefillRank, error) {
 		}
 		r.ledgers[l.Component] = led
 	}
+	r.ledgers[spec.KV].AllowSharing(cfg.MaxPublished)
 	return r, nil
 }
 
@@ -122,7 +124,7 @@ func (r *PrefillRank) Knows(p PeerID) bool { return r.links[p] != nil || r.chall
 
 // Status is a copy for people.
 func (r *PrefillRank) Status() PrefillRankStatus {
-	s := PrefillRankStatus{Stopped: r.stopped, Draining: r.stopped || r.leaderLost, Jobs: len(r.jobq), Refused: r.refused, Fences: r.fences}
+	s := PrefillRankStatus{Stopped: r.stopped, Draining: r.stopped || r.leaderLost, Jobs: len(r.jobq), Refused: r.refused, Fences: r.fences, Hits: r.hits}
 	for c, led := range r.ledgers {
 		if led != nil {
 			n := led.Counts()
@@ -199,7 +201,7 @@ func (r *PrefillRank) timers() {
 // broken stops the machine: an invariant of the promise does not hold any more. It fences what it can and serves nothing again.
 // Where a number is asserted at this end:
 //
-//	6   mayPost: every source page is the job's, in its generation
+//	6   mayPost: every source page is the job's, in its generation, or one that it shares (ownsSource)
 //	9   answer: a receipt leaves only after its drain, in its grant's epoch; mayPost: nothing follows the drain notice
 //	13  judgePart refuses a second writer; the cursors of prefillPart seal and post each page of a part once
 //	14  mayPost: the link's epoch is the grant's, the job is the transfer's

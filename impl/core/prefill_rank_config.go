@@ -15,6 +15,8 @@ type PrefillRankConfig struct {
 	Digests      bool            // page digests; a decode peer's setting must be equal
 	Pull         bool            // this rank's pools can be mapped by peers: links that ask to pull are taken, others are not
 
+	MaxPublished int // source KV pages that may be known at a time as prefixes to share; 0: nothing is shared
+
 	Heartbeat   Duration // between two Pings of an open link; default 1 s
 	Liveness    Duration // silence of a peer after which its connection is given up; default 5 s
 	AssignBound Duration // how long a grant waits for its leader's Assign before it is failed; default 30 s
@@ -67,6 +69,9 @@ func (c PrefillRankConfig) Validate() error {
 		return fmt.Errorf("%w: layouts of %d ranks, the side has %d", ErrConfig, len(c.SideLayouts), id.Size)
 	case c.Window == 0:
 		return fmt.Errorf("%w: window is 0", ErrConfig)
+	}
+	if c.MaxPublished < 0 {
+		return fmt.Errorf("%w: max_published = %d", ErrConfig, c.MaxPublished)
 	}
 	if err := validateOffer(c.Capabilities); err != nil {
 		return err

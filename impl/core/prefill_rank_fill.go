@@ -37,20 +37,37 @@ func (r *PrefillRank) advance(l *prefillLease) {
 		return
 	}
 	var items []SealItem
+	ready := false
 	for i := range l.parts {
 		p := &l.parts[i]
+		if r.sealShared(l, p, r.final(j, p)) {
+			ready = true
+		}
 		for hi := r.final(j, p); p.toSeal < hi && len(items) < r.cfg.MaxSealItems; p.toSeal++ {
 			items = append(items, r.sealItem(l, p, p.toSeal))
 		}
 	}
+	if ready {
+		r.did("Seal", l.transfer, l.id, l.link.peer) // long ago, for another job
+		r.queue(l)
+	}
+	if len(items) > 0 {
+		r.seal(l, items)
+	}
+	if ready {
+		r.pump(l.link)
+	}
 	if len(items) == 0 {
 		r.finish(l)
-		return
 	}
+}
+
+// seal starts one Seal.
+func (r *PrefillRank) seal(l *prefillLease, items []SealItem) {
 	r.numbers.seal++
 	l.sealing = r.numbers.seal
 	r.seals[l.sealing] = l
-	r.hold(j, sealHold(l.sealing))
+	r.hold(l.job, sealHold(l.sealing))
 	r.did("Seal", l.transfer, l.id, l.link.peer)
 	r.do(Seal{Seal: l.sealing, Lease: LeaseKey{l.link.peer, l.id}, Digests: r.cfg.Digests, Pull: l.link.pull, Items: items})
 }
@@ -105,6 +122,7 @@ func (r *PrefillRank) sealed(e Sealed) error {
 			p.digests = append(p.digests, e.Digests[at:at+k]...)
 			at += k
 		}
+		r.noteSealed(l, p, p.sealed, p.toSeal)
 		p.sealed = p.toSeal
 	}
 	r.endHold(l.job, sealHold(e.Seal))
@@ -186,8 +204,7 @@ func (r *PrefillRank) mayPost(l *prefillLease, items []PostItem) bool {
 		return false
 	}
 	for _, it := range items {
-		led := r.ledgers[it.Part.Component]
-		if led.Owner(it.Src.Page) != l.job.owner || led.Gen(it.Src.Page) != it.Src.Gen {
+		if !r.ownsSource(l.job, it.Part.Component, it.Index, it.Src) {
 			r.broken(6, "source page %d generation %d of lease %d has another owner", it.Src.Page, it.Src.Gen, l.id)
 			return false
 		}

@@ -23,6 +23,10 @@ type prefillJob struct {
 	owner    pages.Owner
 	pages    [spec.ComponentCount][]spec.GrantedPage
 	taken    bool
+	contents []spec.ContentID    // of the prompt's full pages; nil: nothing is shared
+	shared   []pages.Publication // the first KV pages: other jobs computed them
+	share    pages.Group         // the hold on them; 0 without
+	sealed   map[uint32][]sealedPart
 	computed uint32
 	last     bool // everything is computed
 
@@ -47,7 +51,7 @@ func (r *PrefillRank) side(e Side) error {
 	case Bind:
 		r.bind(m)
 	case TakeSource:
-		r.takeSource(m.Transfer)
+		r.takeSource(m.Transfer, m.MostShare)
 	case UntakeSource:
 		r.untake(m.Transfer)
 	case ChunkDone:
@@ -104,7 +108,7 @@ func (r *PrefillRank) assign(m Assign) {
 		return
 	}
 	j.assigned, j.assignBy, j.half = true, 0, half
-	j.request, j.domain, j.tokens, j.links = m.Request, m.Domain, m.Tokens, m.Links
+	j.request, j.domain, j.tokens, j.links, j.contents = m.Request, m.Domain, m.Tokens, m.Links, m.Contents
 	r.judgeEarly(j)
 	if j.stopped {
 		j.told = false
@@ -176,27 +180,35 @@ func (r *PrefillRank) checkGranted(j *prefillJob) {
 }
 
 // takeSource takes the source pages of a job, all or none over its components.
-func (r *PrefillRank) takeSource(key spec.TransferID) {
+func (r *PrefillRank) takeSource(key spec.TransferID, most uint32) {
 	j := r.jobs[key]
 	if j == nil || j.stopped || !j.assigned || r.stopped {
 		r.do(ToLeader{Msg: SourceNoRoom{Transfer: key}})
 		return
 	}
-	if !j.taken && !r.takePages(j) {
+	if !j.taken && !r.takePages(j, most) {
 		r.do(ToLeader{Msg: SourceNoRoom{Transfer: key}})
 		return
 	}
-	r.do(ToLeader{Msg: SourceTaken{Transfer: key, Pages: j.pages}})
+	r.do(ToLeader{Msg: SourceTaken{Transfer: key, Pages: j.pages, Shared: uint32(len(j.shared))}})
 }
 
-func (r *PrefillRank) takePages(j *prefillJob) bool {
+// takePages takes shares of a published prefix and fresh pages for the rest, all or none.
+func (r *PrefillRank) takePages(j *prefillJob, most uint32) bool {
 	var need [spec.ComponentCount]uint32
+	freed := r.freed
+	r.sharePrefix(j, most)
 	for _, l := range r.own {
 		need[l.Component] = l.PagesFor(j.tokens)
 		if writer, ok := AuxWriter(r.cfg.SideLayouts); l.Component == spec.Aux && (!ok || writer != r.cfg.Identity.Rank) {
 			need[l.Component] = 0
 		}
+		if l.Component == spec.KV {
+			need[spec.KV] -= uint32(len(j.shared))
+		}
 		if r.ledgers[l.Component].Counts().Free < need[l.Component] {
+			r.endShare(j)
+			r.freed = freed // the leader knows
 			return false
 		}
 	}
@@ -216,6 +228,15 @@ func (r *PrefillRank) takePages(j *prefillJob) bool {
 			ids[i] = p.Page
 		}
 		r.do(VoidTags{Component: c, Pages: ids})
+	}
+	r.ledgers[spec.KV].Ended()
+	if len(j.shared) > 0 {
+		r.did("Compute", j.transfer, 0, 0) // what is shared was computed before
+		all := make([]spec.GrantedPage, 0, len(j.shared)+len(j.pages[spec.KV]))
+		for _, p := range j.shared {
+			all = append(all, spec.GrantedPage{Page: p.Page, Gen: p.Gen})
+		}
+		j.pages[spec.KV] = append(all, j.pages[spec.KV]...)
 	}
 	j.taken = true
 	r.hold(j, kernelHold)
@@ -240,6 +261,7 @@ func (r *PrefillRank) untake(key spec.TransferID) {
 		r.endHold(j, pages.Hold{Kind: pages.LinkKind, ID: l.serial})
 	}
 	r.endHold(j, pages.RequestHold())
+	r.endShare(j)
 	j.pages, j.taken = [spec.ComponentCount][]spec.GrantedPage{}, false
 	r.numbers.owner++
 	j.owner = pages.Owner(r.numbers.owner)
@@ -370,6 +392,7 @@ func (r *PrefillRank) settle(j *prefillJob) {
 	finished := j.stopped || j.last && j.told && j.transfer != (spec.TransferID{})
 	if !j.released && finished && (j.computeOver || !j.assigned) && len(j.leases) == 0 {
 		j.released = true
+		r.publish(j)
 		if j.taken {
 			r.did("GiveBack", j.transfer, 0, 0)
 			r.endHold(j, pages.RequestHold())
@@ -392,6 +415,7 @@ func (r *PrefillRank) settle(j *prefillJob) {
 // dropJob forgets a job and remembers that its transfer is over.
 func (r *PrefillRank) dropJob(j *prefillJob) {
 	j.gone = true
+	r.endShare(j) // its own pages are back: nothing of it reads
 	delete(r.jobs, j.key)
 	if i := slices.Index(r.jobq, j); i >= 0 {
 		r.jobq = slices.Delete(r.jobq, i, i+1)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"kvfence/impl/pages"
 	"kvfence/spec"
 )
 
@@ -22,16 +23,17 @@ type prefillWorld struct {
 	mark  map[PeerID]spec.LeaseID
 	count uint64
 
-	seals   []Seal
-	posts   []Post
-	failed  []Post // reported failed, not fenced
-	notices []Notice
-	fences  []Fence
-	jobs    map[spec.TransferID]*worldJob
-	names   []spec.TransferID
-	offers  map[offerKey][]spec.SourcePage // what a reader may still copy
-	written map[writeKey]bool
-	drained map[LeaseKey]bool // its notice is out
+	seals        []Seal
+	posts        []Post
+	failed       []Post // reported failed, not fenced
+	notices      []Notice
+	fences       []Fence
+	jobs         map[spec.TransferID]*worldJob
+	names        []spec.TransferID
+	offers       map[offerKey][]spec.SourcePage // what a reader may still copy
+	written      map[writeKey]bool
+	drained      map[LeaseKey]bool // its notice is out
+	most, shared uint32            // pages of a prefix to share at most; shared in all
 }
 
 type worldJob struct {
@@ -73,7 +75,7 @@ func (w *prefillWorld) step(ev Event) {
 func (w *prefillWorld) held() {
 	check := func(c spec.Component, p spec.SourcePage) {
 		led := w.r.ledgers[c]
-		require.False(w.t, led.Owner(p.Page) == 0 || led.Gen(p.Page) != p.Gen, "I2, I6: %s page %d generation %d is in use and free", c, p.Page, p.Gen)
+		require.False(w.t, led.State(p.Page) == pages.Free || led.Gen(p.Page) != p.Gen, "I2, I6: %s page %d generation %d is in use and free", c, p.Page, p.Gen)
 	}
 	for _, s := range w.seals {
 		for _, it := range s.Items {
@@ -167,11 +169,12 @@ func (w *prefillWorld) message(x Send) {
 func (w *prefillWorld) leader(m SideMsg) {
 	switch s := m.(type) {
 	case Granted:
-		w.step(Side{Msg: TakeSource{Transfer: s.Transfer}})
+		w.step(Side{Msg: TakeSource{Transfer: s.Transfer, MostShare: w.most}})
 	case SourceTaken:
 		j := w.jobs[s.Transfer]
 		require.NotNil(w.t, j)
-		j.pages = s.Pages[spec.KV]
+		j.pages, j.computed = s.Pages[spec.KV], 4*s.Shared
+		w.shared += s.Shared
 	case JobStopped:
 		w.jobs[s.Transfer].lost = true
 	case JobOver:
@@ -234,8 +237,20 @@ func (w *prefillWorld) endRead(over func(LeaseKey) bool) {
 	}
 }
 
-func (w *prefillWorld) grant() {
-	p := w.peer()
+// through lets what is pushed come to its end.
+func (w *prefillWorld) through() {
+	w.grantTo(1)
+	for range 12 {
+		w.compute()
+		for range 3 {
+			w.fabric()
+		}
+	}
+}
+
+func (w *prefillWorld) grant() { w.grantTo(w.peer()) }
+
+func (w *prefillWorld) grantTo(p PeerID) {
 	n := rapid.Uint64Range(1, 6).Draw(w.t, "lease")
 	tokens := uint32(1 + 2*n)
 	m := grantOf(p, n, spec.LeaseID(n), tokens)
@@ -245,7 +260,8 @@ func (w *prefillWorld) grant() {
 	if w.jobs[m.Transfer] == nil {
 		w.jobs[m.Transfer] = &worldJob{tokens: tokens}
 		w.names = append(w.names, m.Transfer)
-		w.step(Side{Msg: Assign{Transfer: m.Transfer, Domain: rigDomain, Tokens: tokens, Links: []spec.Incarnation{decodeIdentity(p).Incarnation}}})
+		w.step(Side{Msg: Assign{Transfer: m.Transfer, Domain: rigDomain, Tokens: tokens, Links: []spec.Incarnation{decodeIdentity(p).Incarnation},
+			Contents: spec.ContentIDs(make([]int32, tokens), rigDomain, 4)}})
 	}
 	w.step(w.env(p, m))
 }
@@ -348,17 +364,21 @@ func (w *prefillWorld) raiseMark() {
 }
 
 func TestPrefillRank_RandomWorld_KeepsTheInvariants(t *testing.T) {
+	shared := uint32(0)
+	defer func() { t.Logf("%d pages shared", shared) }()
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := rigConfig()
 		cfg.SideLayouts = [][]spec.Layout{rigLayouts(9)}
 		cfg.MaxAnswers, cfg.MaxPostItems, cfg.MaxPosts, cfg.MaxSealItems, cfg.MaxOffered = 3, 2, 2, 3, 5
+		cfg.MaxPublished = rapid.SampledFrom([]int{0, 2, 9}).Draw(rt, "published")
 		r, err := NewPrefillRank(cfg)
 		require.NoError(rt, err)
 		w := &prefillWorld{t: rt, r: r, now: 1, conns: map[PeerID]ConnID{}, epoch: map[PeerID]spec.Epoch{}, mark: map[PeerID]spec.LeaseID{1: 1, 2: 1},
 			jobs: map[spec.TransferID]*worldJob{}, offers: map[offerKey][]spec.SourcePage{}, written: map[writeKey]bool{}, drained: map[LeaseKey]bool{}}
+		w.most = rapid.SampledFrom([]uint32{0, 1, 9}).Draw(rt, "most")
 		w.connect()
 		w.connect()
-		moves := []func(){w.connect, w.grant, w.grant, w.grant, w.compute, w.compute, w.compute, w.compute, w.fabric, w.fabric, w.fabric, w.fabric, w.fabric,
+		moves := []func(){w.through, w.through, w.connect, w.grant, w.grant, w.grant, w.compute, w.compute, w.compute, w.compute, w.fabric, w.fabric, w.fabric, w.fabric, w.fabric,
 			w.fabric, w.fabric, w.fabric, w.fence, w.read, w.raiseMark,
 			func() {
 				p, n := w.peer(), rapid.Uint64Range(1, 6).Draw(w.t, "lease")
@@ -371,6 +391,7 @@ func TestPrefillRank_RandomWorld_KeepsTheInvariants(t *testing.T) {
 			moves[rapid.IntRange(0, len(moves)-1).Draw(rt, "move")]()
 		}
 		w.heal()
+		shared += w.shared
 	})
 }
 

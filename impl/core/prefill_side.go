@@ -59,6 +59,7 @@ type PrefillRankStatus struct {
 	Links    []PrefillLinkStatus             `json:"links"`   // by PeerID
 	Refused  uint64                          `json:"refused"` // messages refused since the start
 	Fences   uint64                          `json:"fences"`  // own fences begun since the start
+	Hits     uint64                          `json:"hits"`    // source KV pages taken as shares since the start
 }
 
 // PrefillLinkStatus is one link of a prefill rank.

@@ -143,12 +143,15 @@ type Assign struct {
 	Domain   spec.Domain
 	Tokens   uint32
 	Links    []spec.Incarnation // decode ranks whose grants will come
+	Contents []spec.ContentID   // of the prompt's full pages; nil: nothing is shared or published for it
 }
 
-// TakeSource asks a rank to take source pages for a transfer; all its grants are in at every rank.
+// TakeSource asks a rank to take source pages for a transfer; all its grants are in at every rank. Of a published prefix it shares at
+// most so many pages.
 type TakeSource struct {
 	side
-	Transfer spec.TransferID
+	Transfer  spec.TransferID
+	MostShare uint32
 }
 
 // ChunkDone tells a rank that tokens [From, To) are computed in its pages.
@@ -183,11 +186,13 @@ type Granted struct {
 	Transfer spec.TransferID
 }
 
-// SourceTaken gives the source pages that a rank holds for a transfer; SourceNoRoom says that there are not enough now.
+// SourceTaken gives the source pages that a rank holds for a transfer; SourceNoRoom says that there are not enough now. The first Shared
+// KV pages are computed: no kernel stores into them.
 type SourceTaken struct {
 	side
 	Transfer spec.TransferID
 	Pages    [spec.ComponentCount][]spec.GrantedPage
+	Shared   uint32
 }
 
 // SourceNoRoom: see SourceTaken.

@@ -188,7 +188,7 @@ func (d *decodeSide) makeRanks() error {
 	for k, r := range d.ranks {
 		m, err := core.NewDecodeRank(core.DecodeRankConfig{
 			Identity: d.identity(k), Layouts: d.layouts[k], Window: d.cfg.Sizes.Window, Digests: d.cfg.Guards.PageDigests.Enabled(),
-			NoStepChecks: !d.cfg.Guards.StepTagCheck.Enabled(), Peers: peers, MaxPublished: d.maxPublished(),
+			NoStepChecks: !d.cfg.Guards.StepTagCheck.Enabled(), Peers: peers, MaxPublished: maxPublished(d.cfg.Decode.Sharing),
 			Heartbeat: core.Duration(t.Liveness / 5), Liveness: core.Duration(t.Liveness), ConnectBound: core.Duration(2 * t.Liveness),
 			RepeatFirst: core.Duration(t.Repeat), RepeatMax: core.Duration(max(t.Repeat, t.Progress/4)), AnswerBound: core.Duration(t.Progress),
 		})
@@ -205,8 +205,8 @@ func (d *decodeSide) makeRanks() error {
 const mostPublished = 1 << 16
 
 // maxPublished is how many pages each rank may publish; 0 without sharing.
-func (d *decodeSide) maxPublished() int {
-	if !d.cfg.Decode.Sharing.Enabled() {
+func maxPublished(sharing config.Switch) int {
+	if !sharing.Enabled() {
 		return 0
 	}
 	return mostPublished

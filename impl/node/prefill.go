@@ -129,7 +129,7 @@ func (p *prefillSide) makeRanks(side []spec.Incarnation) (err error) {
 			Identity: id, Capabilities: capabilities(), SideLayouts: p.layouts, Window: p.cfg.Sizes.Window,
 			Digests: p.cfg.Guards.PageDigests.Enabled(), Pull: p.cfg.Transport.Kind == "shm",
 			Heartbeat: core.Duration(p.cfg.Timeouts.Liveness / 5), Liveness: core.Duration(p.cfg.Timeouts.Liveness),
-			OfferFirst: core.Duration(p.cfg.Timeouts.Repeat),
+			OfferFirst: core.Duration(p.cfg.Timeouts.Repeat), MaxPublished: maxPublished(p.cfg.Prefill.Sharing),
 		}.WithDefaults()); err != nil {
 			return err
 		}
@@ -143,6 +143,7 @@ func (p *prefillSide) makeLeader(side []spec.Incarnation) (err error) {
 	if p.leader, err = core.NewPrefillLeader(core.PrefillLeaderConfig{
 		Identity: p.identity(0, side), SideLayouts: p.layouts, Revision: revision(p.cfg, p.model), Vocabulary: uint32(p.model.Geometry().Vocab),
 		Window: p.cfg.Sizes.Window, ChunkTokens: p.cfg.Prefill.Chunk, LinkBound: core.Duration(2 * p.cfg.Timeouts.Liveness),
+		Sharing: p.cfg.Prefill.Sharing.Enabled(),
 	}.WithDefaults()); err != nil {
 		return err
 	}

@@ -18,11 +18,12 @@ func (p *pair) hits() (n uint64) {
 	return n
 }
 
-// Requests that begin alike share pages at decode, within one tenant; each answer is that of one process alone, token for token.
+// Requests that begin alike share pages at decode, within one tenant, and are computed behind what they share at prefill; each answer is that
+// of one process alone, token for token.
 func TestPair_Sharing_AnswersLikeOneProcess(t *testing.T) {
 	for name, change := range shapes(t) {
 		t.Run(name, func(t *testing.T) {
-			p := startPair(t, func(c *config.Config) { change(c); c.Decode.Sharing = config.On })
+			p := startPair(t, func(c *config.Config) { change(c); c.Decode.Sharing, c.Prefill.Sharing = config.On, config.On })
 			ranks := uint64(len(p.decode.Status(t.Context()).Decode.Ranks))
 			base := testRequest(70, 1, 12)
 			ask := func(tenant string, prompt []int32, pages uint64) {
@@ -45,6 +46,34 @@ func TestPair_Sharing_AnswersLikeOneProcess(t *testing.T) {
 			sampled.Tenant, sampled.Temperature, sampled.TopP, sampled.Seed = "a", 0.8, 0.9, 11
 			p.check(sampled)
 			p.idle()
+		})
+	}
+}
+
+// Prefill alone shares: every request moves its whole prompt, from pages that were computed once.
+func TestPair_PrefillSharing_AnswersLikeOneProcess(t *testing.T) {
+	for name, change := range shapes(t) {
+		t.Run(name, func(t *testing.T) {
+			p := startPair(t, func(c *config.Config) { change(c); c.Prefill.Sharing = config.On })
+			base := testRequest(70, 1, 12)
+			for i, n := range []int{70, 70, 64, 33, 70} {
+				r := testRequest(70, 1, 12)
+				r.Prompt = slices.Clone(base.Prompt[:n])
+				if i == 4 {
+					r.Prompt[40]++
+				}
+				p.check(r)
+				p.idle()
+			}
+			shared := uint64(0)
+			for _, r := range p.prefill.Status(t.Context()).Prefill.Ranks {
+				shared += r.Hits
+			}
+			if p.prefill.prefill.cfg.Transport.Kind == "shm" {
+				require.Zero(t, shared, "pulled pages are not shared")
+				return
+			}
+			require.Equal(t, uint64(8+7+4+5), shared/uint64(len(p.prefill.Status(t.Context()).Prefill.Ranks)))
 		})
 	}
 }

@@ -26,9 +26,10 @@ type Publication struct {
 	Domain  spec.Domain
 	Page    spec.PageID
 	Gen     spec.Generation
-	Filler  Owner      // the lease that prefill filled it for; it may be over
-	Tags    []spec.Tag // what its tag slots hold, by slot
-	Granted []uint64   // the links that were granted it, as the caller numbers them
+	Filler  Owner       // the lease that prefill filled it for; it may be over
+	Tags    []spec.Tag  // what its tag slots hold
+	Parts   []spec.Part // the parts that these are the tags of
+	Granted []uint64    // the links that were granted it, as the caller numbers them
 }
 
 // share is all that is known of published pages; its size is that of the publications, not of the pool.

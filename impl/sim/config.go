@@ -19,6 +19,8 @@ type Config struct {
 	Channels     uint32
 	Pull         bool
 	Sharing      int // KV pages that a decode rank may publish; 0: nothing is shared
+	Sources      int // KV pages that a prefill rank may publish
+	NoState      bool
 	Net          NetFaults
 	Fabric       mem.Faults // guards of the fabric that are off: a planted bug
 	Plant        Plant
@@ -100,11 +102,11 @@ func (c Config) sideLayouts(role string, ranks int) (side [][]spec.Layout) {
 		} else if ranks > 1 {
 			lLo, lHi = r*layers/uint32(ranks), (r+1)*layers/uint32(ranks)
 		}
-		side = append(side, []spec.Layout{
-			spec.NewDense(spec.KV, meaning(spec.KV), lLo, lHi, hLo, hHi, pages, tagSlots),
-			spec.NewDense(spec.State, meaning(spec.State), lLo, lHi, hLo, hHi, single, tagSlots),
-			spec.NewDense(spec.Aux, meaning(spec.Aux), 0, 1, 0, 1, single, tagSlots),
-		})
+		pools := []spec.Layout{spec.NewDense(spec.KV, meaning(spec.KV), lLo, lHi, hLo, hHi, pages, tagSlots)}
+		if !c.NoState {
+			pools = append(pools, spec.NewDense(spec.State, meaning(spec.State), lLo, lHi, hLo, hHi, single, tagSlots))
+		}
+		side = append(side, append(pools, spec.NewDense(spec.Aux, meaning(spec.Aux), 0, 1, 0, 1, single, tagSlots)))
 	}
 	return side
 }

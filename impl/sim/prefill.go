@@ -65,7 +65,7 @@ func (p *prefillSide) start() {
 	id := func(r int) spec.Identity {
 		return spec.Identity{Name: fmt.Sprintf("p%d.%d", p.slot, r), Role: spec.RolePrefill, Incarnation: p.incs[r], Rank: spec.Rank(r), Size: uint16(len(p.ranks)), Side: p.incs}
 	}
-	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, ChunkTokens: w.cfg.Chunk, Adapters: []string{adapter}}
+	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, ChunkTokens: w.cfg.Chunk, Adapters: []string{adapter}, Sharing: w.cfg.Sources > 0}
 	if w.cfg.PrefillLeader != nil {
 		w.cfg.PrefillLeader(&lc)
 	}
@@ -78,7 +78,7 @@ func (p *prefillSide) start() {
 	p.lead = &host{side: &p.side, name: fmt.Sprintf("p%d", p.slot), m: l, act: p.act}
 	p.hosts = append(p.hosts, p.lead)
 	for r := range p.ranks {
-		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: w.cfg.Window, Digests: true, Pull: true}
+		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: w.cfg.Window, Digests: true, Pull: true, MaxPublished: w.cfg.Sources}
 		if w.cfg.PrefillRank != nil {
 			w.cfg.PrefillRank(&rc)
 		}

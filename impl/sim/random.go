@@ -18,14 +18,15 @@ type Outcome struct {
 	Lost         int // whose node died
 	Alarms       int
 	Kills, Fails int // processes killed, operations of the fabric failed or lost
-	Hits         int // shares taken
+	Hits         int // shares taken at decode
+	Sources      int // and by prefill ranks that live at the end
 	Forked       int // steps of further samples that ended well
 	Causes       map[spec.Cause]int
 }
 
 // String is one line for people.
 func (o Outcome) String() string {
-	return fmt.Sprintf("seed %d hash %016x steps %d ok %d failed %d lost %d alarms %d kills %d fails %d hits %d forked %d", o.Seed, o.Hash, o.Steps, o.OK, o.Failed, o.Lost, o.Alarms, o.Kills, o.Fails, o.Hits, o.Forked)
+	return fmt.Sprintf("seed %d hash %016x steps %d ok %d failed %d lost %d alarms %d kills %d fails %d hits %d sources %d forked %d", o.Seed, o.Hash, o.Steps, o.OK, o.Failed, o.Lost, o.Alarms, o.Kills, o.Fails, o.Hits, o.Sources, o.Forked)
 }
 
 // Shape draws a cluster from a seed: sizes, direction, faults of the network.
@@ -46,6 +47,9 @@ func Shape(seed uint64) Config {
 	}
 	if r.IntN(2) == 0 {
 		c.Sharing = 1 + r.IntN(16)
+		if c.NoState = r.IntN(2) == 0; c.NoState { // a state record is computed from the first token on: prefill shares without it only
+			c.Sources = 1 + r.IntN(16)
+		}
 	}
 	return c
 }
@@ -73,6 +77,11 @@ func Run(seed uint64, change func(*Config)) (Outcome, error) {
 	}
 	out.Hash, out.Steps, out.Alarms, out.Forked = w.Hash(), w.steps, w.alarms, int(w.stepsForked)
 	out.Hits = w.shared
+	for _, p := range w.prefill {
+		for _, r := range p.ranks {
+			out.Sources += int(r.m.Status().Hits)
+		}
+	}
 	for _, q := range w.requests {
 		switch {
 		case q.Half:

@@ -12,17 +12,18 @@ import (
 )
 
 // sharing makes a drawn cluster share much and die little.
-func sharing(c *Config) { c.Sharing = 16 }
+func sharing(c *Config) { c.Sharing, c.Sources, c.NoState = 16, 16, c.Seed%2 == 0 }
 
 // Random runs under faults in which leases share prefixes, fork and are evicted: the promise holds, and it is not for want of sharing.
 func TestRun_Sharing_KeepsThePromise(t *testing.T) {
-	hits, forked, ok := 0, 0, 0
+	hits, sources, forked, ok := 0, 0, 0, 0
 	for seed := uint64(1); seed <= 80; seed++ {
 		out, err := Run(seed, sharing)
 		require.NoError(t, err, "seed %d", seed)
-		hits, forked, ok = hits+out.Hits, forked+out.Forked, ok+out.OK
+		hits, sources, forked, ok = hits+out.Hits, sources+out.Sources, forked+out.Forked, ok+out.OK
 	}
-	t.Logf("%d ended well, %d shares, %d steps of further samples", ok, hits, forked)
+	t.Logf("%d ended well, %d shares at decode, %d at prefill, %d steps of further samples", ok, hits, sources, forked)
+	require.NotZero(t, sources)
 	require.Greater(t, hits, 100)
 	require.Greater(t, forked, 20)
 }
