@@ -37,17 +37,20 @@ Record Inv (s : state) : Prop := {
     exists c, s sent (l, k, p, c) = true;
   CompletePay : forall l k p c, s ans (complete, l, k) = true -> s sent (l, k, p, c) = true ->
     s pay (l, k, p, c) = Some l;
-  NoticeBehind : forall l k p c, s nin (l, k, c) = true -> s nsent (l, k, c) = true /\
-    s queued (l, k, p, c) = false /\ s flying (l, k, p, c) = false /\ s placing (l, k, p, c) = false;
+  NoticeSent : forall l k c, s nin (l, k, c) = true -> s nsent (l, k, c) = true;
+  NoticeBehind : forall l k p c, s nin (l, k, c) = true ->
+    s queued (l, k, p, c) = true \/ s flying (l, k, p, c) = true \/ s placing (l, k, p, c) = true -> False;
   HoldEnds : forall l k, s owes (l, k) = true -> s hold (l, k) = false -> Current s l k ->
     exists a, s ans (a, l, k) = true;
   MayLandHeld : forall l k p c, MayLand s l k p c -> s hold (l, k) = true;
   LandsFenced : forall l k p c, Lands s l k p c -> s fencing k = false -> Current s l k;
   SentLanded : forall l k p c, s sent (l, k, p, c) = true -> s queued (l, k, p, c) = false ->
-    ~ UnderWay s l k p c -> Current s l k -> ~ Fenced s l k -> s ginc (l, k) = s pinc k ->
-    s own p = Some l -> s mem (p, k) = s pay (l, k, p, c);
+    s flying (l, k, p, c) = false -> s placing (l, k, p, c) = false -> s unseen (l, k, p, c) = false ->
+    s gep (l, k) = s ep k -> s dof l = s dinc -> s ginc (l, k) = s pinc k ->
+    s pfenced (k, s dof l, s gep (l, k)) = false -> s own p = Some l -> s mem (p, k) = s pay (l, k, p, c);
   CompleteLanded : forall l k p c, s ans (complete, l, k) = true -> s sent (l, k, p, c) = true ->
-    ~ UnderWay s l k p c -> Current s l k -> s own p = Some l -> s mem (p, k) = Some l;
+    s flying (l, k, p, c) = false -> s placing (l, k, p, c) = false -> s unseen (l, k, p, c) = false ->
+    s gep (l, k) = s ep k -> s dof l = s dinc -> s own p = Some l -> s mem (p, k) = Some l;
   GotLanded : forall l k p, s got (l, k) = true -> Owed Part s l k p -> s own p = Some l ->
     s mem (p, k) = Some l;
   GotEnded : forall l k, s got (l, k) = true -> s owes (l, k) = true /\ s hold (l, k) = false;
@@ -170,8 +173,10 @@ Ltac chain I := words; repeat (match goal with
       learn (s gep (l, k) = s ep k) (F l p c (or_intror H))
   | F : forall a, ?s ans (a, ?l, ?k) = false, H : ?s owes (?l, ?k) = true, E : ?s gep (?l, ?k) = ?s ep ?k, D : ?s dof ?l = ?s dinc |- _ =>
       learn (s hold (l, k) = true) (not_ended s l k I H (conj E D) F)
-  | H : ?s nin (?l, ?k, ?c) = true, W : ?s _ (?l, ?k, ?p, ?c) = true |- _ =>
-      learn (s flying (l, k, p, c) = false) (NoticeBehind s I l k p c H)
+  | H : ?s nin (?l, ?k, ?c) = true |- _ => learn (s nsent (l, k, c) = true) (NoticeSent s I l k c H)
+  | H : ?s nin (?l, ?k, ?c) = true, W : ?s queued (?l, ?k, ?p, ?c) = true |- _ => destruct (NoticeBehind s I l k p c H); tauto
+  | H : ?s nin (?l, ?k, ?c) = true, W : ?s flying (?l, ?k, ?p, ?c) = true |- _ => destruct (NoticeBehind s I l k p c H); tauto
+  | H : ?s nin (?l, ?k, ?c) = true, W : ?s placing (?l, ?k, ?p, ?c) = true |- _ => destruct (NoticeBehind s I l k p c H); tauto
   | H : ?s dof ?l = ?s dinc + 1 |- _ => pose proof (DofBound s I l); lia
   | H : ?S ?p = true, F : forall p, ?S p = true -> ?s own p = None |- _ => learn (s own p = None) (F p H)
   | H : ?s krn (?l, ?p) = true |- _ => learn (s own p = Some l) (KernelReady s I l p H)
@@ -182,7 +187,7 @@ Ltac chain I := words; repeat (match goal with
 Ltac ors := repeat match goal with H : _ \/ _ |- _ => destruct H end.
 Ltac finish C I :=
   ors; ands; chain I; try congruence;
-  try solve [words; intuition (congruence || lia) | pose proof (C _ I) as old; words; eapply old; eauto; intuition (congruence || lia)];
+  try solve [eapply (C _ I); (eassumption || congruence)];
   repeat split; cases; chain I; try (ors; ands; chain I; solve [congruence | lia | tauto | eauto]).
 
 (* The shape of each lemma below: most actions leave a conjunct alone. *)
@@ -216,9 +221,9 @@ Proof.
   - start CompletePosted; finish CompletePosted I.
     destruct (CompletePosted _ I l0 k0 p0) as [x X]; words; trivial; [tauto|]; exists x; now cases.
   - start CompletePay; finish CompletePay I; auto.
+  - start NoticeSent; finish NoticeSent I.
   - start NoticeBehind; finish NoticeBehind I.
-    all: try match goal with F : forall p, _ /\ _, p : Page |- _ => specialize (F p); tauto end.
-    all: match goal with H : ?s nin (?l, ?k, ?c) = true, p : Page |- _ => old (NoticeBehind _ I l k p c H) end.
+    destruct (H1 p); tauto.
   - start HoldEnds; finish HoldEnds I; eauto.
     all: match goal with O : ?s owes (?l, ?k) = true |- _ => destruct (HoldEnds _ I l k) as [b B]; words; try tauto; exists b; now cases end.
   - start MayLandHeld; finish MayLandHeld I.
@@ -226,11 +231,10 @@ Proof.
   - start SentLanded; finish SentLanded I.
   - start CompleteLanded; finish CompleteLanded I.
     all: try solve [eapply (CompletePay _ I); eauto].
-    rewrite <- (H2 _ _ H5); apply (SentLanded _ I); words; try tauto; now apply H3.
+    rewrite <- (H2 _ _ ltac:(eassumption)); apply (SentLanded _ I); trivial; [now apply H3|now apply not_true_is_false].
   - start GotLanded; finish GotLanded I.
     destruct (CompletePosted _ I l k p) as [c S]; words; trivial; [tauto|].
-    apply (CompleteLanded _ I l k p c); words; trivial; [|tauto].
-    intros W; ors; chain I; congruence.
+    apply (CompleteLanded _ I l k p c); trivial; apply not_true_is_false; intro; chain I; congruence.
   - start GotEnded; finish GotEnded I.
   - start ReadyGot; finish ReadyGot I.
   - start KernelReady; finish KernelReady I.

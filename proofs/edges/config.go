@@ -104,7 +104,7 @@ func (s Setting) Dump(ctx context.Context, jar, text string) (Graph, error) {
 	if err := os.WriteFile(filepath.Join(tmp, "run.cfg"), []byte(text), 0o644); err != nil {
 		return Graph{}, err
 	}
-	c := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-cp", jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"),
+	c := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-Djava.io.tmpdir="+tmp, "-cp", jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"),
 		"-config", "run.cfg", "-dump", "dot,actionlabels", filepath.Join(tmp, "graph.dot"), s.Root+".tla")
 	c.Dir = tmp
 	if out, err := c.CombinedOutput(); err != nil {

@@ -45,7 +45,12 @@ func FindJar(asked string) (string, error) {
 
 // Read exports a module. The modules that it extends are looked for in its folder.
 func Read(ctx context.Context, jar, file string) (*tla2smt.Spec, error) {
-	c := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-cp", jar, "tla2sany.xml.XMLExporter", "-o", filepath.Base(file))
+	tmp, err := os.MkdirTemp("", "sany") // the tools unpack their modules under fixed names and delete them
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	c := exec.CommandContext(ctx, "java", "-XX:+UseSerialGC", "-Djava.io.tmpdir="+tmp, "-cp", jar, "tla2sany.xml.XMLExporter", "-o", filepath.Base(file))
 	c.Dir = filepath.Dir(file)
 	var out, errs bytes.Buffer
 	c.Stdout, c.Stderr = &out, &errs

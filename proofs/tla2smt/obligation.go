@@ -38,6 +38,17 @@ type Obligation struct {
 	Goal         string   // "" for Vacuity
 }
 
+// ActionNames are the actions of the specification that the obligations are about, in the order of Next.
+func ActionNames(obligations []Obligation) []string {
+	var out []string
+	for _, o := range obligations {
+		if o.Class == Vacuity { // each action has one
+			out = append(out, o.Action)
+		}
+	}
+	return out
+}
+
 // Name is Action.Conjunct.
 func (o *Obligation) Name() string { return o.Action + "." + o.Conjunct }
 

@@ -30,6 +30,7 @@ type options struct {
 	guards   bool
 	needed   bool
 	list     bool
+	actions  bool
 	edges    bool
 	vacuity  bool
 }
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&o.needed, "needed", false, "drop each conjunct in turn, to see which ones others need")
 	fs.BoolVar(&o.edges, "edges", false, "compare the translation with TLC's edges, ask for no proof")
 	fs.BoolVar(&o.list, "list", false, "list the obligations, ask nobody")
+	fs.BoolVar(&o.actions, "actions", false, "list the actions that obligations are about, ask nobody")
 	fs.BoolVar(&o.vacuity, "vacuity", true, "also check that every action can happen within the invariant (z3)")
 	if err := fs.Parse(args); err != nil {
 		return err

@@ -108,6 +108,12 @@ func prove(ctx context.Context, o options) error {
 	if err := set.check(obligations); err != nil {
 		return err
 	}
+	if o.actions {
+		for _, name := range tla2smt.ActionNames(obligations) {
+			fmt.Println(name)
+		}
+		return nil
+	}
 	if len(l.IllIndexed) > 0 {
 		return fmt.Errorf("%w: applications that are not well-defined by syntax: %v", errFailed, l.IllIndexed)
 	}
