@@ -187,7 +187,8 @@ Ltac chain I := words; repeat (match goal with
 Ltac ors := repeat match goal with H : _ \/ _ |- _ => destruct H end.
 Ltac finish C I :=
   ors; ands; chain I; try congruence;
-  try solve [eapply (C _ I); (eassumption || congruence)];
+  try solve [eapply (C _ I);
+    first [eassumption | congruence | repeat split; (eassumption || congruence) | left; eassumption | right; eassumption]];
   repeat split; cases; chain I; try (ors; ands; chain I; solve [congruence | lia | tauto | eauto]).
 
 (* The shape of each lemma below: most actions leave a conjunct alone. *)
@@ -223,7 +224,7 @@ Proof.
   - start CompletePay; finish CompletePay I; auto.
   - start NoticeSent; finish NoticeSent I.
   - start NoticeBehind; finish NoticeBehind I.
-    destruct (H1 p); tauto.
+    all: destruct (H1 p) as (? & ? & ?); congruence.
   - start HoldEnds; finish HoldEnds I; eauto.
     all: match goal with O : ?s owes (?l, ?k) = true |- _ => destruct (HoldEnds _ I l k) as [b B]; words; try tauto; exists b; now cases end.
   - start MayLandHeld; finish MayLandHeld I.
@@ -231,10 +232,10 @@ Proof.
   - start SentLanded; finish SentLanded I.
   - start CompleteLanded; finish CompleteLanded I.
     all: try solve [eapply (CompletePay _ I); eauto].
-    rewrite <- (H2 _ _ ltac:(eassumption)); apply (SentLanded _ I); trivial; [now apply H3|now apply not_true_is_false].
+    rewrite <- (H2 p c); trivial; apply (SentLanded _ I); trivial; now apply not_true_is_false.
   - start GotLanded; finish GotLanded I.
-    destruct (CompletePosted _ I l k p) as [c S]; words; trivial; [tauto|].
-    apply (CompleteLanded _ I l k p c); trivial; apply not_true_is_false; intro; chain I; congruence.
+    destruct (CompletePosted _ I l k p) as [d D]; words; trivial; [tauto|].
+    apply (CompleteLanded _ I l k p d); trivial; apply not_true_is_false; intro; chain I; congruence.
   - start GotEnded; finish GotEnded I.
   - start ReadyGot; finish ReadyGot I.
   - start KernelReady; finish KernelReady I.
