@@ -53,7 +53,7 @@ func ReadGuards(path string) ([]DesignGuard, error) {
 // switchOf is the switch that a configuration of TLC drops, by its name: off-Switch, off-Switch-case, off-pull-Switch.
 func switchOf(c *tlc.Configuration) string {
 	name, ok := strings.CutPrefix(c.Name, "off-")
-	if !ok {
+	if !ok || strings.HasPrefix(name, "live-") { // those drop an assumption of liveness
 		return ""
 	}
 	name, _, _ = strings.Cut(strings.TrimPrefix(name, "pull-"), "-")

@@ -27,12 +27,23 @@ type Field struct {
 
 // Fields are small, and every action but GiveUp (which exists without FenceFirst only) happens in one of them.
 func Fields() []Field {
-	smaller := map[string]string{"Page": "{p1}"}
+	with := func(pairs ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i < len(pairs); i += 2 {
+			m[pairs[i]] = pairs[i+1]
+		}
+		return m
+	}
 	return []Field{
-		{Name: "decode-restart"}, {Name: "prefill-restart"}, {Name: "gone"}, {Name: "channels", Constants: smaller}, {Name: "reuse-read"},
-		{Name: "fence-2"}, {Name: "ask"}, {Name: "plant-torn", Planted: true}, {Name: "plant-flip", Planted: true}, {Name: "share"},
-		{Name: "record"}, {Name: "plant-stray", Planted: true}, {Name: "retry"}, {Name: "all-1"},
-		{Name: "grow-1", Constants: map[string]string{"Page": "{p1}", "Appending": "FALSE", "EmptyPlans": "TRUE"}},
+		{Name: "decode-restart"}, {Name: "prefill-restart"}, {Name: "prefill-restart", Constants: with("NE", "0", "PFencing", "TRUE", "Marking", "TRUE")},
+		{Name: "gone", Constants: with("PFencing", "TRUE")}, {Name: "channels", Constants: with("Page", "{p1}")},
+		{Name: "channels", Constants: with("Page", "{p1}", "PFencing", "TRUE", "Breaking", "TRUE")}, {Name: "reuse-read"}, {Name: "fence-2"},
+		{Name: "share", Constants: with("Tenant", "{n1}")}, {Name: "share", Constants: with("Tenant", "{n1}", "ND", "1", "NL", "1")},
+		{Name: "share", Constants: with("Tenant", "{n1}", "NL", "1", "Aux", "{p1}")}, {Name: "share"},
+		{Name: "share-domains", Constants: with("Prefix", "{f1}")}, {Name: "share-domains", Constants: with("Adapter", "{a1}")},
+		{Name: "retry", Constants: with("NT", "1", "Retrying", "FALSE")}, {Name: "retry", Constants: with("Big", "{1}")},
+		{Name: "plant-torn", Planted: true}, {Name: "plant-flip", Planted: true}, {Name: "plant-stray", Planted: true},
+		{Name: "ask"}, {Name: "record"}, {Name: "grow-1", Constants: with("Page", "{p1}", "Appending", "FALSE", "EmptyPlans", "TRUE")},
 		{Name: "off-FenceFirst"},
 	}
 }
@@ -54,7 +65,7 @@ type ModelLab struct {
 }
 
 // largeField is a number of states above which a field is asked only while nothing has differed.
-const largeField = 70_000
+const largeField = 30_000
 
 // mostStates ends a walk that has no bound of its own.
 const mostStates = 500_000

@@ -2,6 +2,7 @@ package mutants
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +41,7 @@ type ProofLab struct {
 	byAction map[string][]tla2smt.Obligation
 	z3       solve.Solver
 	limit    time.Duration
-	small    []string // declarations of worlds with two of everything
+	small    []string // declarations of worlds with one of every sort
 
 	mu   sync.Mutex
 	base map[string]bool // does an obligation hold with nothing dropped, within the limit
@@ -78,8 +79,11 @@ func OpenProof(ctx context.Context, file, jar string, limit time.Duration) (*Pro
 	if err != nil {
 		return nil, err
 	}
-	p := &ProofLab{spec: spec, byAction: map[string][]tla2smt.Obligation{}, z3: z3, limit: limit, small: l.Small(2), base: map[string]bool{}}
+	p := &ProofLab{spec: spec, byAction: map[string][]tla2smt.Obligation{}, z3: z3, limit: limit, base: map[string]bool{}}
 	for _, o := range all {
+		if o.Class == tla2smt.Vacuity {
+			p.small = o.Declarations
+		}
 		if o.Action == tla2smt.Stutter || o.Action == "Init" || o.Class != tla2smt.Kept && o.Class != tla2smt.Step || slices.Contains(s.Never, o.Action) {
 			continue
 		}
@@ -88,12 +92,22 @@ func OpenProof(ctx context.Context, file, jar string, limit time.Duration) (*Pro
 	return p, nil
 }
 
-// try asks z3 about the obligations of an action with something dropped until one is not true any more. change makes the question.
-func (p *ProofLab) try(ctx context.Context, action string, change func(*tla2smt.Obligation) string) (Verdict, error) {
+// try asks z3 about the obligations of an action with something dropped until one is not true any more. change makes the question;
+// near says how much an obligation has to do with what is dropped, 0 that it cannot tell: those with more are asked first.
+func (p *ProofLab) try(ctx context.Context, action string, change func(*tla2smt.Obligation) string, near func(*tla2smt.Obligation) int) (Verdict, error) {
+	type ranked struct {
+		o    tla2smt.Obligation
+		near int
+	}
+	var ask []ranked
 	for _, o := range p.byAction[action] {
-		if o.Frame {
-			continue
+		if n := near(&o); !o.Frame && n > 0 {
+			ask = append(ask, ranked{o, n})
 		}
+	}
+	slices.SortStableFunc(ask, func(a, b ranked) int { return cmp.Compare(b.near, a.near) })
+	for _, x := range ask {
+		o := x.o
 		r, err := p.z3.Ask(ctx, change(&o), p.limit)
 		if err != nil {
 			return Verdict{}, err
@@ -160,29 +174,56 @@ func ProofTasks(p *ProofLab) ([]Task, error) {
 			return nil, fmt.Errorf("%w: %s has %d guards in the text, %d in the model", ErrProof, a.Name, len(groups), len(a.Guards))
 		}
 		hash := shortHash(strings.Join(append(slices.Clone(o.Guards), o.Definitions...), "\n"))
-		add := func(kind Kind, text string, change func(*tla2smt.Obligation) string) {
-			out = append(out, Task{unique(names, a.Name, kind, text), hash, func(ctx context.Context) (Verdict, error) { return p.try(ctx, a.Name, change) }})
+		add := func(kind Kind, text string, change func(*tla2smt.Obligation) string, near func(*tla2smt.Obligation) int) {
+			out = append(out, Task{unique(names, a.Name, kind, text), hash, func(ctx context.Context) (Verdict, error) { return p.try(ctx, a.Name, change, near) }})
 		}
 		for i, g := range a.Guards {
 			var without []string
 			for _, at := range groups[i] {
 				without = append(without, fmt.Sprintf("guard %d", at))
 			}
-			add(Guard, g.Text, func(o *tla2smt.Obligation) string { return o.Script(without...) })
+			var about []string // variables that the guard reads
+			for _, v := range p.spec.Variables {
+				for _, at := range groups[i] {
+					if wordIn(o.Guards[at], v) {
+						about = append(about, v, v+"!")
+					}
+				}
+			}
+			add(Guard, g.Text, func(o *tla2smt.Obligation) string { return o.Script(without...) }, func(o *tla2smt.Obligation) int { return 1 + mentions(o.Goal, about) })
 		}
 		for _, u := range a.Updates {
 			same, err := unchanged(o.Definitions, u.Vars())
 			if err != nil {
 				return nil, fmt.Errorf("%s: %s: %w", a.Name, u.Text, err)
 			}
+			var primes []string
+			for _, v := range u.Vars() {
+				primes = append(primes, v+"!")
+			}
 			add(Update, u.Text, func(o *tla2smt.Obligation) string {
 				changed := *o
 				changed.Definitions = same
 				return changed.Script()
-			})
+			}, func(o *tla2smt.Obligation) int { return mentions(o.Goal, primes) })
 		}
 	}
 	return out, nil
+}
+
+// mentions is how many of some names a formula has.
+func mentions(formula string, names []string) (n int) {
+	for _, v := range names {
+		if wordIn(formula, v) {
+			n++
+		}
+	}
+	return n
+}
+
+// wordIn reports whether a formula has a name as a whole word.
+func wordIn(formula, name string) bool {
+	return slices.Contains(strings.FieldsFunc(formula, func(r rune) bool { return r == '(' || r == ')' || r == ' ' || r == '\n' }), name)
 }
 
 // groups says for each conjunct of an action's text that is a guard which of the obligations' guards come of it.
