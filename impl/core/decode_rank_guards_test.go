@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvfence/impl/pages"
 	"kvfence/spec"
 )
 
@@ -206,4 +207,60 @@ func TestDecodeRank_Refuse_WithoutAField_IsNotForGood(t *testing.T) {
 	acts := g.recv(1, spec.Refuse{Nonce: g.link(1).nonce, Refusal: spec.RefuseFull})
 	require.Empty(t, told[PeerRefused](acts))
 	require.Equal(t, dlinkDown, g.link(1).state)
+}
+
+// A receipt that is no Complete fails a lease that still fills, also where nothing told of it before: its hold ends, and it never counts as
+// parts that came. The other links get an Abort, the one that answered does not.
+func TestDecodeRank_ReceiptThatIsNoComplete_FailsAFillingLease(t *testing.T) {
+	for name, c := range map[string]struct {
+		receipt func(*dlease) spec.Message
+		cause   spec.Cause
+	}{
+		"failed": {func(l *dlease) spec.Message {
+			return spec.Failed{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1, Cause: spec.CauseCompute, Detail: "no memory"}
+		}, spec.CauseCompute},
+		"gone": {func(l *dlease) spec.Message { return spec.Gone{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1} }, spec.CauseAbortedByPeer},
+		"ack": {func(l *dlease) spec.Message {
+			return spec.AbortAck{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1}
+		}, spec.CauseAbortedByPeer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := openDRig(t, dRigConfig(2, false, false, 40))
+			l, _ := g.fill()
+			g.recv(2, g.complete(l, 2))
+			g.notice(l, 2)
+			acts := g.recv(1, c.receipt(l))
+			failed := told[LeaseFailed](acts)
+			require.Len(t, failed, 1)
+			require.Equal(t, c.cause, failed[0].Cause)
+			require.Empty(t, only[Verify](acts))
+			require.Empty(t, said[spec.Abort](acts), "link 2 was done, link 1 has answered")
+			require.Len(t, told[LeaseFreed](acts), 1)
+			require.Equal(t, uint32(40), g.free())
+		})
+	}
+	g := openDRig(t, dRigConfig(2, false, false, 40))
+	l, _ := g.fill()
+	acts := g.recv(1, spec.Gone{Transfer: l.transfer, Lease: l.id, GrantEpoch: 1})
+	var to []PeerID
+	for _, a := range only[Send](acts) {
+		if _, ok := a.Env.Body.(spec.Abort); ok {
+			to = append(to, a.Peer)
+		}
+	}
+	require.Equal(t, []PeerID{2}, to)
+	require.Empty(t, told[LeaseFreed](acts), "link 2 still owes its part")
+}
+
+// The page that an append is copied to is handed out like any other: its old tags are void before anything is stored.
+func TestDecodeRank_CopyBeforeAppend_VoidsTheTagsOfItsPage(t *testing.T) {
+	g := shareRig(t, 1, false, 20)
+	l := g.sharedReady(1)
+	tail := l.pages[spec.KV][2]
+	_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: spec.ContentID{9}, Domain: l.domain, Page: tail.Page, Gen: tail.Gen, Filler: l.owner()})
+	require.NoError(t, err)
+	acts := g.step(ReadBegin{Lease: l.id, Pos: dRigTokens})
+	fresh := one[ReadPages](g, acts).Pages[spec.KV][2]
+	require.Equal(t, VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}}, one[VoidTags](g, acts))
+	require.Equal(t, fresh.Page, one[PutTag](g, acts).Page)
 }

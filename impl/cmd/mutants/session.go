@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,7 @@ func (s *session) try(ctx context.Context) error {
 			if s.o.again {
 				stale = append(stale, s.survivors(layer, tasks, stale)...)
 			}
+			stale = slices.DeleteFunc(stale, func(t mutants.Task) bool { return !s.o.only.MatchString(t.Name) })
 			say("%s: %d mutants, %d to try, %d gone", layer, len(tasks), len(stale), dropped)
 			err = s.all(ctx, layer, stale)
 		default:
