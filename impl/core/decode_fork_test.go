@@ -116,6 +116,28 @@ func TestDecodeRank_Fork_BadTailOfAFinishedSample_FencesItsWriters(t *testing.T)
 	require.Equal(t, g.r.pools[spec.KV].Counts().Total, g.free())
 }
 
+// A prompt that fills no page shares nothing: only its tail says who wrote it.
+func TestDecodeRank_Fork_BadTailOfAShortFinishedSample_FencesItsWriters(t *testing.T) {
+	g := shareRig(t, 1, false, 20)
+	g.last++
+	tr := spec.TransferID{Leader: g.r.own, Counter: g.last}
+	g.side(Take{Transfer: tr, Tokens: 3, Domain: spec.Domain{1}, Request: spec.RequestDigest{2}, Prefill: g.peers})
+	g.side(Go{Transfer: tr})
+	a := g.r.byTransfer[tr]
+	g.finish(a)
+	fork, _ := g.forkOf(a)
+	b := g.r.byTransfer[fork]
+	require.Empty(t, b.shared)
+	g.side(ReleaseLease{Transfer: tr})
+	one[ReadPages](g, g.step(ReadBegin{Lease: b.id, Pos: 3}))
+	acts := g.step(ReadEnd{Lease: b.id, Bad: []BadPart{{Component: spec.KV, State: spec.TagForeign}}})
+	f := one[Fence](g, acts)
+	require.Zero(t, did(acts, "QuarantineEnd"))
+	require.Less(t, g.free(), g.r.pools[spec.KV].Counts().Total)
+	g.step(FenceDone{Peer: 1, Old: f.Old, OK: true})
+	require.Equal(t, g.r.pools[spec.KV].Counts().Total, g.free())
+}
+
 func TestDecodeRank_Fork_RefusedWhereItCannotBe(t *testing.T) {
 	g := shareRig(t, 1, false, 4)
 	a, _ := g.sharedFill(1)

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"kvfence/spec"
 )
@@ -167,7 +168,10 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 	}
 	out := ReadPages{Lease: l.id, Pages: l.view, Copies: l.copies}
 	if !r.cfg.NoStepChecks {
-		out.Checks = append(l.checks[:len(l.checks):len(l.checks)], l.before...)
+		out.Checks = l.checks
+		if len(l.before) > 0 {
+			out.Checks = slices.Concat(l.checks, l.before)
+		}
 	}
 	r.did("Read", l, nil, "")
 	if e.Pos != 0 {

@@ -200,6 +200,54 @@ func TestDecodeRank_BadTagInASharedPage_FailsAllHoldersAndQuarantines(t *testing
 	require.Equal(t, dleaseReady, stranger.state)
 }
 
+// The page was filled over one link and is shared by a lease of another link, long after its filler is over: both links are fenced.
+func TestDecodeRank_BadSharedPage_WaitsForTheFenceOfItsFillersLink(t *testing.T) {
+	cfg := dRigConfig(2, false, true, 20)
+	cfg.MaxPublished = 40
+	g := newDRig(t, cfg)
+	for _, p := range g.peers { // two prefill sides of one rank each
+		g.dial(p)
+		for _, f := range g.link(p).fencing {
+			g.step(FenceDone{Peer: p, Old: f, OK: true})
+		}
+		m := g.accept(p)
+		m.Layouts = worldLayouts(0, 1, 40)
+		m.Identity.Rank, m.Identity.Size, m.Identity.Side = 0, 1, []spec.Incarnation{g.inc[p-1]}
+		g.recv(p, m)
+		g.step(DataUp{Peer: p, Epoch: g.link(p).epoch})
+		require.Equal(t, dlinkOpen, g.link(p).state)
+	}
+	fill := func(p PeerID) *dlease {
+		g.last++
+		tr := spec.TransferID{Leader: g.r.own, Counter: g.last}
+		g.side(Take{Transfer: tr, Tokens: dRigTokens, Domain: spec.Domain{1}, Request: spec.RequestDigest{2}, Prefill: []PeerID{p}, Contents: rigContents(1)})
+		g.side(Go{Transfer: tr})
+		l := g.r.byTransfer[tr]
+		c := g.complete(l, 1) // the parts of rank 0
+		c.GrantEpoch = g.link(p).epoch
+		g.recv(p, c)
+		g.notice(l, p)
+		g.step(Verified{Lease: l.id})
+		require.Equal(t, dleaseReady, l.state)
+		return l
+	}
+	a := fill(1)
+	b := fill(2)
+	require.Len(t, b.shared, 2)
+	g.side(ReleaseLease{Transfer: a.transfer})
+	one[ReadPages](g, g.step(ReadBegin{Lease: b.id}))
+	acts := g.step(ReadEnd{Lease: b.id, Bad: []BadPart{{Component: spec.KV, State: spec.TagForeign}}})
+	fences := only[Fence](acts)
+	require.Len(t, fences, 2)
+	page := b.pages[spec.KV][0].Page
+	for _, f := range fences {
+		require.Equal(t, pages.Quarantined, g.r.Page(spec.KV, page).State)
+		acts = g.step(FenceDone{Peer: f.Peer, Old: f.Old, OK: true})
+	}
+	require.Equal(t, 1, did(acts, "QuarantineEnd"))
+	require.Equal(t, pages.Free, g.r.Page(spec.KV, page).State)
+}
+
 // Two holders find the same page bad, one after the other: the later finding takes it over and waits for fences of its own.
 func TestDecodeRank_SecondFindingOfAPage_WaitsForItsOwnFence(t *testing.T) {
 	g := shareRig(t, 1, false, 20)
