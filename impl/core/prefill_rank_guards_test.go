@@ -169,3 +169,33 @@ func TestPrefillRank_GrantNeverAssigned_EndsByItsBound(t *testing.T) {
 	require.Nil(t, sent[spec.Failed](g.wait(49)))
 	require.NotNil(t, sent[spec.Failed](g.wait(1)))
 }
+
+// What a Connect says of its own side must be whole: each part of the test by itself.
+func TestPrefillRank_Connect_OfAnImpossibleSide_IsRefused(t *testing.T) {
+	for name, change := range map[string]func(*spec.Connect){
+		"no incarnation": func(c *spec.Connect) { c.Identity.Incarnation = spec.Incarnation{} },
+		"no ranks":       func(c *spec.Connect) { c.Identity.Size, c.Identity.Side = 0, nil },
+		"too many ranks": func(c *spec.Connect) {
+			c.Identity.Size, c.Identity.Side = spec.MaxRanks+1, make([]spec.Incarnation, spec.MaxRanks+1)
+		},
+		"size is not the list's": func(c *spec.Connect) { c.Identity.Size = 2 },
+		"rank beyond the list":   func(c *spec.Connect) { c.Identity.Rank = 1 },
+		"another at its rank":    func(c *spec.Connect) { c.Identity.Side = []spec.Incarnation{incOf(77)} },
+		"no name":                func(c *spec.Connect) { c.Identity.Name = "" },
+		"epoch 0":                func(c *spec.Connect) { c.Epoch = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newPrefillRig(t, nil)
+			e := g.connectEvent(1, 1, func(c *spec.Connect) {
+				change(c)
+				if name == "too many ranks" {
+					c.Identity.Side[0] = c.Identity.Incarnation
+				}
+			})
+			acts := g.step(e)
+			require.Nil(t, sent[spec.Accept](acts))
+			require.NotNil(t, sent[spec.Refuse](acts))
+			require.Nil(t, g.r.links[1])
+		})
+	}
+}

@@ -41,7 +41,8 @@ func Fields() []Field {
 		{Name: "share", Constants: with("Tenant", "{n1}")}, {Name: "share", Constants: with("Tenant", "{n1}", "ND", "1", "NL", "1")},
 		{Name: "share", Constants: with("Tenant", "{n1}", "NL", "1", "Aux", "{p1}")}, {Name: "share"},
 		{Name: "share-domains", Constants: with("Prefix", "{f1}")}, {Name: "share-domains", Constants: with("Adapter", "{a1}")},
-		{Name: "retry", Constants: with("NT", "1", "Retrying", "FALSE")}, {Name: "retry", Constants: with("Big", "{1}")},
+		{Name: "retry", Constants: with("NT", "1", "Retrying", "FALSE")}, {Name: "retry", Constants: with("Causes", `{"original"}`)},
+		{Name: "retry", Constants: with("Big", "{1}", "Causes", `{"original"}`)},
 		{Name: "plant-torn", Planted: true}, {Name: "plant-flip", Planted: true}, {Name: "plant-stray", Planted: true},
 		{Name: "ask"}, {Name: "record"}, {Name: "grow-1", Constants: with("Page", "{p1}", "Appending", "FALSE", "EmptyPlans", "TRUE")},
 		{Name: "off-FenceFirst"},
@@ -174,8 +175,9 @@ func trimmed(n []int) []int {
 	return n
 }
 
-// try explores the fields where a mutant can show. A broken property ends it; else a graph that differs counts.
-func (l *ModelLab) try(ctx context.Context, m model.Mutant, action int, switched bool) (Verdict, error) {
+// try explores the fields where a mutant can show: those where its action happens, and for a guard those where it does not, as long as
+// nothing has differed. A broken property ends it; else a graph that differs counts.
+func (l *ModelLab) try(ctx context.Context, m model.Mutant, action int) (Verdict, error) {
 	v := Verdict{}
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -183,10 +185,10 @@ func (l *ModelLab) try(ctx context.Context, m model.Mutant, action int, switched
 			return v, err
 		}
 		happens := action < len(f.base.Actions) && f.base.Actions[action] > 0
-		if !happens && !(switched && f.base.States < largeField) || v.Killed != "" && f.base.States > largeField {
+		if !happens && (m.Guard < 0 || v.Killed != "") || v.Killed != "" && f.base.States > largeField {
 			continue
 		}
-		v.Seen = true
+		v.Seen = v.Seen || happens
 		r, err := f.walk(2*f.base.States+1000, m)
 		switch {
 		case errors.Is(err, explore.ErrTooMany):
@@ -214,16 +216,14 @@ func ModelTasks(l *ModelLab) []Task {
 	names := map[string]int{}
 	for at, a := range model.Actions() {
 		hash := modelHash(a)
-		add := func(kind Kind, text string, m model.Mutant, switched bool) {
-			out = append(out, Task{unique(names, a.Name, kind, text), hash, func(ctx context.Context) (Verdict, error) { return l.try(ctx, m, at, switched) }})
+		add := func(kind Kind, text string, m model.Mutant) {
+			out = append(out, Task{unique(names, a.Name, kind, text), hash, func(ctx context.Context) (Verdict, error) { return l.try(ctx, m, at) }})
 		}
 		for i, g := range a.Guards {
-			// A switch that is off in a field hides the action there: without the guard it happens.
-			switched := !strings.ContainsAny(g.Text, "[=(\\~<")
-			add(Guard, g.Text, model.Mutant{Action: a.Name, Guard: i, Update: -1}, switched)
+			add(Guard, g.Text, model.Mutant{Action: a.Name, Guard: i, Update: -1})
 		}
 		for i, u := range a.Updates {
-			add(Update, u.Text, model.Mutant{Action: a.Name, Guard: -1, Update: i}, false)
+			add(Update, u.Text, model.Mutant{Action: a.Name, Guard: -1, Update: i})
 		}
 	}
 	return out
