@@ -131,6 +131,9 @@ func (l *Lower) Define(v string, values map[string]string, keys [][]string) stri
 		xs = append(xs, fmt.Sprintf("a!%d", i))
 		decl = append(decl, fmt.Sprintf("(a!%d %s)", i, s))
 	}
+	if len(keys) == 0 { // on an empty domain
+		return fmt.Sprintf("(declare-fun %s (%s) %s)", v, strings.Join(sh.Args, " "), sh.Result)
+	}
 	body := ""
 	for _, k := range keys {
 		val := values[strings.Join(k, " ")]
