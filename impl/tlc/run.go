@@ -93,6 +93,10 @@ func (s *Specs) place(c *Configuration) (dir, text string, err error) {
 	return dir, text, nil
 }
 
+// sameAgain makes TLC find the same counterexample of a property of behaviours each time: its hash function of states is not drawn by lot,
+// and such properties are checked once, when all states are known, not at moments of the clock.
+func sameAgain() []string { return []string{"-fp", "0", "-lncheck", "final"} }
+
 // configName is the configuration's file in the temporary folder.
 const configName = "run.cfg"
 
@@ -108,6 +112,7 @@ func (s *Specs) run(ctx context.Context, tools Tools, c *Configuration, r random
 	}
 	defer os.RemoveAll(tmp)
 	args := append(javaFlags(), "-cp", tools.Jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"), "-config", configName)
+	args = append(args, sameAgain()...)
 	if r.num != "" {
 		args = append(args, "-simulate", r.num, "-depth", strconv.Itoa(r.depth), "-seed", strconv.FormatInt(r.seed, 10))
 	}
