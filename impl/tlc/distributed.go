@@ -158,7 +158,7 @@ func exitOnly(err error) error {
 
 // distributedJava is a java process of the distributed mode, with one thread and a name by which the others reach it.
 func distributedJava(ctx context.Context, tools Tools, dir, class string, args ...string) *exec.Cmd {
-	flags := append(javaFlags(), "-Djava.rmi.server.hostname=127.0.0.1", "-Dtlc2.tool.distributed.TLCWorker.threadCount=1", "-Xmx1g", "-cp", tools.Jar, class)
+	flags := append(javaFlags(dir), "-Djava.rmi.server.hostname=127.0.0.1", "-Dtlc2.tool.distributed.TLCWorker.threadCount=1", "-Xmx1g", "-cp", tools.Jar, class)
 	cmd := exec.CommandContext(ctx, tools.Java, append(flags, args...)...)
 	cmd.Dir = dir
 	return cmd

@@ -100,8 +100,11 @@ func sameAgain() []string { return []string{"-fp", "0", "-lncheck", "final"} }
 // configName is the configuration's file in the temporary folder.
 const configName = "run.cfg"
 
-// javaFlags suit short runs on few cores, several of them beside each other.
-func javaFlags() []string { return []string{"-XX:+UseSerialGC", "-XX:CICompilerCount=2"} }
+// javaFlags suit short runs on few cores, several of them beside each other. TLC unpacks its standard modules into java's temporary folder
+// under fixed names and reads them there, so that runs which share it take them from under each other.
+func javaFlags(tmp string) []string {
+	return []string{"-XX:+UseSerialGC", "-XX:CICompilerCount=2", "-Djava.io.tmpdir=" + tmp}
+}
 
 // run runs TLC over one configuration in a temporary folder. A non-zero exit of TLC, or a run cut off by limit, is an outcome, not an
 // error. TLC gets one worker, so that a counterexample is always the same; configurations run beside each other instead.
@@ -111,7 +114,7 @@ func (s *Specs) run(ctx context.Context, tools Tools, c *Configuration, r random
 		return Outcome{}, "", err
 	}
 	defer os.RemoveAll(tmp)
-	args := append(javaFlags(), "-cp", tools.Jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"), "-config", configName)
+	args := append(javaFlags(tmp), "-cp", tools.Jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(tmp, "states"), "-config", configName)
 	args = append(args, sameAgain()...)
 	if r.num != "" {
 		args = append(args, "-simulate", r.num, "-depth", strconv.Itoa(r.depth), "-seed", strconv.FormatInt(r.seed, 10))
