@@ -40,13 +40,14 @@ func testPart() part {
 	}}
 }
 
-// tlcClosing is the last line of impl/cmd/tlc: as expected, not, left out.
+// tlcClosing is the last line of kvfence spec check: as expected, not, left out.
 var tlcClosing = regexp.MustCompile(`(?m)^\d+ configurations, (\d+) as expected, (\d+) not, (\d+) long ones left out`)
 
 func tlcPart(limit time.Duration, args ...string) part {
-	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/tlc", "impl/cmd/tlc", "proofs/sany"}, func(e *env) {
+	return part{"tlc", "the specification, all guards on and each off", limit, []string{"TLA", "impl/tlc", "impl/cmd/kvfence/spec.go", "proofs/sany", "docs/counterexamples"}, func(e *env) {
 		if e.needs("tlc", "java") {
-			e.counted("tlc", tlcClosing, "long configurations: make test-long runs them", "go", append([]string{"run", "./impl/cmd/tlc"}, args...)...)
+			check := []string{"run", "./impl/cmd/kvfence", "spec", "check", "--counterexamples", "docs/counterexamples"}
+			e.counted("tlc", tlcClosing, "long configurations: make test-long runs them", "go", append(check, args...)...)
 		}
 	}}
 }
@@ -93,7 +94,7 @@ func partsOf(set string) []part {
 		return []part{buildPart(), fast}
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
-		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "-long"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
