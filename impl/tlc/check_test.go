@@ -24,6 +24,14 @@ func tools(t *testing.T) Tools {
 	return found
 }
 
+// slow leaves a test out of the fast ones: each starts java, for seconds.
+func slow(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts java; left out by -short")
+	}
+}
+
 // folder is a copy of testdata that a test may change, with its .cfg files.
 func folder(t *testing.T) string {
 	t.Helper()
@@ -68,6 +76,7 @@ func TestCheck_RightExpectations_Passes(t *testing.T) {
 }
 
 func TestCheck_WrongExpectation_Fails(t *testing.T) {
+	slow(t)
 	for name, change := range map[string][2]string{
 		"holds":        {`"distinct": 3`, `"distinct": 4`},
 		"breaks-state": {`"exit": 12`, `"exit": 150`},
@@ -86,6 +95,7 @@ func TestCheck_WrongExpectation_Fails(t *testing.T) {
 }
 
 func TestCheck_SpecificationDoesNotParse_Fails(t *testing.T) {
+	slow(t)
 	dir := folder(t)
 	replace(t, filepath.Join(dir, "Count.tla"), "VARIABLE n", "VARIABLE m")
 	out, err := check(t, dir, nil, "breaks-state")
@@ -94,6 +104,7 @@ func TestCheck_SpecificationDoesNotParse_Fails(t *testing.T) {
 }
 
 func TestCheck_StaleConfigurationFile_Fails(t *testing.T) {
+	slow(t)
 	dir := folder(t)
 	replace(t, filepath.Join(dir, "cfg", "holds.cfg"), "Top = 2", "Top = 1")
 	out, err := check(t, dir, nil, "holds")
@@ -102,6 +113,7 @@ func TestCheck_StaleConfigurationFile_Fails(t *testing.T) {
 }
 
 func TestCheck_StaleTable_Fails(t *testing.T) {
+	slow(t)
 	dir := folder(t)
 	replace(t, filepath.Join(dir, tableFile), "3 states, depth 3", "4 states, depth 3")
 	_, err := check(t, dir, nil, "holds")
@@ -115,6 +127,7 @@ func TestCheck_LimitIsOver_Fails(t *testing.T) {
 }
 
 func TestCheck_Examine_ItsFindingsAreDifferences(t *testing.T) {
+	slow(t)
 	out, err := check(t, folder(t), func(o *Options) {
 		o.Examine = func(c *Configuration, got Outcome) []string { return []string{c.Name + " looked at, " + got.Violated} }
 	}, "breaks-state")
@@ -123,6 +136,7 @@ func TestCheck_Examine_ItsFindingsAreDifferences(t *testing.T) {
 }
 
 func TestCheck_Write_RecordsWhatWasFound(t *testing.T) {
+	slow(t)
 	dir := folder(t)
 	manifestPath := filepath.Join(dir, manifestFile)
 	before, err := os.ReadFile(manifestPath)
@@ -139,6 +153,7 @@ func TestCheck_Write_RecordsWhatWasFound(t *testing.T) {
 }
 
 func TestSimulate_OwnRuns_AreCompared_OthersMustFindNothing(t *testing.T) {
+	slow(t)
 	s, err := Open(folder(t))
 	require.NoError(t, err)
 	o := Options{Tools: tools(t), Limit: time.Hour}
@@ -155,6 +170,7 @@ func TestSimulate_OwnRuns_AreCompared_OthersMustFindNothing(t *testing.T) {
 }
 
 func TestTrace_ConfigurationThatHolds_IsRefused(t *testing.T) {
+	slow(t)
 	s, err := Open(folder(t))
 	require.NoError(t, err)
 	found := tools(t)

@@ -37,9 +37,7 @@ const inOwnNetwork = "KVFENCE_TEST_OWN_NETWORK"
 
 // The test starts itself again in a network of its own, where TLC's server and two workers run.
 func TestDistributed_ServerAndWorkers_FindTheStates(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts seven runs of java; left out by -short")
-	}
+	slow(t)
 	tools(t)
 	if os.Getenv(inOwnNetwork) == "" {
 		if err := exec.Command("unshare", "-rn", "ip", "link", "set", "lo", "up").Run(); err != nil {

@@ -62,6 +62,9 @@ func specs(t *testing.T) *tlc.Specs {
 }
 
 func TestWrite_ThenNothingIsStale_AndEachChangeIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts java; left out by -short")
+	}
 	tools, err := tlc.FindTools("")
 	if err != nil {
 		t.Skip(err)
