@@ -264,3 +264,23 @@ func TestDecodeRank_CopyBeforeAppend_VoidsTheTagsOfItsPage(t *testing.T) {
 	require.Equal(t, VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}}, one[VoidTags](g, acts))
 	require.Equal(t, fresh.Page, one[PutTag](g, acts).Page)
 }
+
+// A quarantine waits for a fence of each link by itself: the fence of one link that began after the finding does not make up for one of
+// another link that began before it.
+func TestDecodeRank_Quarantine_EachLinkNeedsAFenceOfItsOwn(t *testing.T) {
+	g := openDRig(t, dRigConfig(2, false, false, 40))
+	l := g.readied()
+	g.step(ReadBegin{Lease: l.id})
+	older := one[Fence](g, g.step(ConnLost{Peer: 2, Conn: g.link(2).conn}))
+	fences := only[Fence](g.step(ReadEnd{Lease: l.id, Bad: []BadPart{{Component: spec.KV, State: spec.TagForeign}}}))
+	require.Len(t, fences, 2)
+	require.Equal(t, older.Old, fences[0].Old, "epochs are of their link: the numbers may be equal")
+	g.side(ReleaseLease{Transfer: l.transfer})
+	quarantined := func() uint32 { return g.r.pools[spec.KV].Counts().Quarantined }
+	g.step(FenceDone{Peer: 1, Old: fences[0].Old, OK: true})
+	g.step(FenceDone{Peer: 2, Old: older.Old, OK: true})
+	require.EqualValues(t, 1, quarantined(), "link 2 was fenced before the finding only")
+	g.step(FenceDone{Peer: 2, Old: fences[1].Old, OK: true})
+	require.Zero(t, quarantined())
+	require.EqualValues(t, 40, g.free())
+}

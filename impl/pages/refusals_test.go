@@ -54,3 +54,28 @@ func TestStoreAndQuarantine_OfAnUnknownOwner_AreRefused(t *testing.T) {
 	require.True(t, l.HasHold(1, RequestHold()))
 	require.False(t, l.HasHold(1, Hold{LinkKind, 3}))
 }
+
+// An owner that is over stays known until its last page is back, whichever hold ends first.
+func TestEndGroup_OwnerWithAnotherHeldPage_StaysKnown(t *testing.T) {
+	l := newLedger(t, 3)
+	got, ok := l.Take(2, 1)
+	require.True(t, ok)
+	first, err := l.HoldPages(1, []spec.PageID{got[0].Page})
+	require.NoError(t, err)
+	second, err := l.HoldPages(1, []spec.PageID{got[1].Page})
+	require.NoError(t, err)
+	require.NotEqual(t, first, second)
+	_, err = l.EndHold(1, RequestHold())
+	require.NoError(t, err)
+	e, err := l.EndGroup(first)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, e.Freed)
+	require.NoError(t, l.Check())
+	require.EqualValues(t, 1, l.Pages(1))
+	require.Equal(t, Owner(1), l.Owner(got[1].Page))
+	_, err = l.EndGroup(second)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, l.Counts().Free)
+	require.Zero(t, l.Pages(1))
+	require.NoError(t, l.Check())
+}
