@@ -56,6 +56,14 @@ var brokenAtDecode = []broken{
 		l.pages[spec.KV][0].Gen--
 		return beginOf(l)
 	}},
+	{3, "ready with a shared page that was filled for another domain", func(g *dRig) Event {
+		g.sharer()
+		l, _ := g.sharedFill(1)
+		g.recv(1, g.complete(l, 1))
+		g.notice(l, 1)
+		l.shared[1].Domain = spec.Domain{9}
+		return Verified{Lease: l.id}
+	}},
 	{3, "a step answers from a page filled for another domain", func(g *dRig) Event {
 		l := g.sharer()
 		l.shared[1].Domain = spec.Domain{9}
