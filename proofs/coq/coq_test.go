@@ -65,6 +65,7 @@ func TestTheorem_IsProved_AndItsGraphsAreTLCs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: takes a minute")
 	}
+	t.Parallel()
 	jar := tools(t)
 	results, err := Check(context.Background(), ".", specs, jar, Settings())
 	require.NoError(t, err)
@@ -86,6 +87,7 @@ func TestCompare_GuardDropped_IsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: runs Coq and TLC")
 	}
+	t.Parallel()
 	jar := tools(t)
 	small := Settings()[0]
 	c := compiled(t, ".", true)
@@ -99,6 +101,23 @@ func TestCompare_GuardDropped_IsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, r.OnlyCoq)
 	require.Empty(t, r.OnlyTLC)
+}
+
+func TestRefinement_TransferKeepsHeart_AndAGuardDroppedDoesNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: runs TLC")
+	}
+	t.Parallel()
+	jar := tools(t)
+	for _, r := range Refinements() {
+		states, err := r.Check(context.Background(), specs, jar)
+		require.NoError(t, err, r.Name)
+		t.Logf("%s: %s states", r.Name, states)
+	}
+	for _, guard := range []string{"DeferRelease", "FenceWaits", "AckDrained"} {
+		_, err := Refinement{guard, map[string]string{guard: "FALSE", "NE": "1"}}.Check(context.Background(), specs, jar)
+		require.ErrorIs(t, err, ErrRefine, guard)
+	}
 }
 
 func TestWords_WhatProvesNothing_IsRefused(t *testing.T) {
@@ -115,6 +134,7 @@ func TestProof_RestsOnAnAxiomOrSaysLess_IsRefused(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: runs Coq")
 	}
+	t.Parallel()
 	tools(t)
 	c := compiled(t, ".", false)
 	head := "From Heart Require Import Statement.\n"
