@@ -1,7 +1,7 @@
 // Command coq checks the headline theorem of proofs/coq: that Coq accepts the proof, that it rests on no axiom, and that its relation
 // has the graph of TLA/Heart.tla in bounded settings; and with TLC, that every step of Transfer is a step of Heart in some.
 //
-//	go run ./impl/cmd/coq [-long] [-jar PATH]
+//	go run ./impl/cmd/coq [-long] [-only NAME] [-jar PATH]
 package main
 
 import (
@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 
 	"kvfence/proofs/coq"
 	"kvfence/proofs/sany"
@@ -24,6 +25,7 @@ func main() {
 func run(args []string) error {
 	flags := flag.NewFlagSet("coq", flag.ContinueOnError)
 	long := flags.Bool("long", false, "compare the larger settings, too")
+	only := flags.String("only", "", "compare only the graphs of this name, and no refinement")
 	asked := flags.String("jar", "", "path of the TLA+ tools jar")
 	dir := flags.String("dir", "proofs/coq", "folder of the Coq sources")
 	specs := flags.String("specs", "TLA", "folder of the specifications")
@@ -41,6 +43,10 @@ func run(args []string) error {
 	if *long {
 		settings = append(settings, coq.Long()...)
 		refinements = append(refinements, coq.LongRefinements()...)
+	}
+	if *only != "" {
+		settings = slices.DeleteFunc(append(coq.Settings(), coq.Long()...), func(s coq.Setting) bool { return s.Name != *only })
+		refinements = nil
 	}
 	for _, r := range refinements {
 		states, err := r.Check(context.Background(), *specs, jar)
