@@ -221,7 +221,7 @@ func (d *disk[S]) walk(level runFile) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.file.Close()) }()
-	for at := 0; !r.done && d.res.Violation == nil; {
+	for at := 0; !r.done; {
 		n, size := 0, d.pieceStates()
 		for ; n < len(d.todo) && !r.done; n++ {
 			p := &d.todo[n]
@@ -259,7 +259,7 @@ func (d *disk[S]) round(todo []piece[S], stride int) error {
 		for r := p.out; len(r) > 0; r = r[step:] {
 			d.add(r[:step-1], r[step-1])
 		}
-		if p.broken != nil && d.res.Violation == nil {
+		if d.res.shorter(p.broken) {
 			path, err := d.path(len(d.levels)-1, p.breaker)
 			if err != nil {
 				return err
@@ -291,7 +291,7 @@ func (d *disk[S]) expand(worker int, p *piece[S], stride int) {
 	d.at[worker].p = p
 	for n := 0; n*stride < len(p.keys); n++ {
 		d.at[worker].n = p.first + n
-		if bad := x.expand(p.keys[n*stride : (n+1)*stride]); bad != nil && p.broken == nil {
+		if bad := x.expand(p.keys[n*stride : (n+1)*stride]); bad.nearer(p.broken) {
 			p.broken, p.breaker = bad, p.first+n
 		}
 	}

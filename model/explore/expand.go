@@ -39,6 +39,11 @@ type broken[S comparable] struct {
 	step     []Step[S]
 }
 
+// nearer says whether b, found after other in the same level, has the shorter path.
+func (b *broken[S]) nearer(other *broken[S]) bool {
+	return b != nil && (other == nil || len(b.step) < len(other.step))
+}
+
 func newExpander[S comparable](newSystem func() System[S], o *Options[S], lay *layout, yield func(action int, key []uint64, h uint64)) *expander[S] {
 	x := &expander[S]{sys: newSystem(), o: o, lay: lay, yield: yield, lacks: make([]uint64, len(lay.base))}
 	x.curW, x.nextW = x.cur.words(), x.next.words()

@@ -70,8 +70,8 @@ type Step[S comparable] struct {
 	State  S
 }
 
-// Run explores the system; newSystem makes one for each worker. A property that is broken is a result, not an error; the walk ends with the level where it is found, and
-// the counts are those of the levels before.
+// Run explores the system; newSystem makes one for each worker. A property that is broken is a result, not an error; the walk ends with the
+// level where it is found, and of several found there the first with the shortest path is told.
 func Run[S comparable](newSystem func() System[S], o Options[S]) (Result[S], error) {
 	lay, err := newLayout[S]()
 	if err != nil {
@@ -108,6 +108,11 @@ func (r *Result[S]) count(t *tally) {
 		}
 		r.Actions[a] += n
 	}
+}
+
+// shorter says whether a property broken by a state of the present level, or by a step of it, is nearer than what was found.
+func (r *Result[S]) shorter(b *broken[S]) bool {
+	return b != nil && (r.Violation == nil || r.Depth+len(b.step) < len(r.Violation.Path))
 }
 
 func tooMany(n, limit int) error {

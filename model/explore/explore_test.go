@@ -232,6 +232,31 @@ func TestRun_PropertiesBroken_ShortestPathIsGiven(t *testing.T) {
 	}
 }
 
+// A step from the first states of a level and a state of the same level are both bad; the state is nearer.
+func TestRun_StateAndStepBrokenInOneLevel_ShorterPathIsTold(t *testing.T) {
+	sys := tosses{counters: 1, top: 3, starts: 900}
+	for _, o := range []Options[dice]{{Workers: 2}, {Workers: 2, Dir: t.TempDir()}} {
+		for at := int32(1000); at <= 900_000; at += 100_000 {
+			o.Check = func(s *dice) string {
+				if s.at == at {
+					return "State"
+				}
+				return ""
+			}
+			o.Step = func(from *dice, _ int, _ *dice) string {
+				if from.at != at {
+					return "Step"
+				}
+				return ""
+			}
+			got, err := Run(always(sys), o)
+			require.NoError(t, err)
+			require.Equal(t, "State", got.Violation.Property)
+			require.Len(t, got.Violation.Path, 1)
+		}
+	}
+}
+
 func TestRun_Limit_EndsTheWalk(t *testing.T) {
 	for _, o := range []Options[dice]{{Limit: 100}, {Limit: 100, Dir: t.TempDir()}} {
 		_, err := Run(always(tosses{counters: 3, top: 9}), o)

@@ -149,7 +149,7 @@ func runMemory[S comparable](newSystem func() System[S], o Options[S], lay *layo
 			break
 		}
 		m.res.Depth++
-		for len(level) > 0 && m.res.Violation == nil {
+		for len(level) > 0 {
 			n := min(len(level), roundBlocks)
 			if err := m.round(level[:n]); err != nil {
 				return m.res, err
@@ -201,7 +201,7 @@ func (m *memory[S]) round(todo []block[S]) error {
 	}
 	for _, b := range m.blocks[:len(todo)] {
 		m.res.count(&b.tally)
-		if b.broken != nil && m.res.Violation == nil {
+		if m.res.shorter(b.broken) {
 			m.res.Violation = &Violation[S]{b.broken.property, append(m.path(b.breaker), b.broken.step...)}
 		}
 	}
@@ -219,7 +219,7 @@ func (m *memory[S]) expand(worker int, b *block[S], todo block[S]) {
 	s := &m.shards[b.shard]
 	for n := b.from; n < b.to; n++ {
 		m.at[worker].n = n
-		if bad := x.expand(s.key(n)); bad != nil && b.broken == nil {
+		if bad := x.expand(s.key(n)); bad.nearer(b.broken) {
 			b.broken, b.breaker = bad, id(b.shard)<<32|id(n)
 		}
 	}
