@@ -32,12 +32,8 @@ NeverSecond    == \A l \in Lease : \A k \in Rank : ~(got[l, k] /\ ginc[l, k] = 1
 NeverNewPool   == \A l \in Lease : ~(dst[l] = "ready" /\ dof[l] = 1)                     \* a restarted decode is served
 NeverRetried   == \A t, r \in Transfer : ~(root[t] = r /\ t # r /\ http[r] = "200")            \* the second attempt answers
 NeverRecaused  == \A t, r \in Transfer : ~(root[t] = r /\ http[r] = "error" /\ cause[t] = "derived")  \* an error of a derived cause is told
-NeverTwoRanks  == \A t \in Transfer : \A l, x \in Lease : \A k, r \in Rank :
-                    ~(l # x /\ k # r /\ tof[l] = t /\ tof[x] = t /\ owes[l, k] /\ owes[l, r] /\ owes[x, k] /\ owes[x, r] /\ lead[t] = "ok")   \* two ranks at each side
 NeverComponents == \A l \in Lease : \A p, q \in Page :
                     ~(dst[l] = "ready" /\ p \in State /\ q \notin State \cup Aux /\ own[p] = l /\ own[q] = l)   \* a lease of two components is ready
-NeverCopied    == \A l, x \in Lease : \A p, q \in Page : \A g \in Gen :
-                    ~(<<l, p, g, x>> \in krn /\ x # l /\ app[q] /\ own[q] # 0 /\ tof[own[q]] = tof[l])    \* a shared page is copied into one of decode's own
 NeverSpoiled   == \A l, x \in Lease : ~(l # x /\ dst[l] = "bad" /\ dst[x] \in {"bad", "revoking"} /\ tof[l] # tof[x])  \* one bad page fails two requests
 NeverShared    == \A l, x \in Lease : \A p \in Page : ~(<<l, p, x>> \in shr /\ dst[l] = "ready" /\ own[p] = 0)
 NeverFound     == \A l \in Lease : dst[l] # "bad"                                        \* damage is found

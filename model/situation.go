@@ -47,9 +47,7 @@ func Situations() []Property {
 		reach("NeverRecaused", func(w *Settings, s *State) bool {
 			return anyTransfer(w, func(t uint8) bool { return s.Http[s.Root[t]] == HTTPError && s.Cause[t] == CauseDerived })
 		}),
-		reach("NeverTwoRanks", twoRanks),
 		reach("NeverComponents", components),
-		reach("NeverCopied", copied),
 		reach("NeverSpoiled", spoiled),
 		reach("NeverShared", func(w *Settings, s *State) bool {
 			return !everyShare(w, s, func(l, p, x uint8) bool { return s.Dst[l] != DstReady || s.Own[p] != 0 })
@@ -80,39 +78,12 @@ func anyWrite(w *Settings, is func(l, k, p, c, i uint8) bool) bool {
 
 func owner(s *State, l, p uint8) bool { return s.Own[p] == l }
 
-// twoRanks: a transfer with two leases, each owed by two ranks, is a success.
-func twoRanks(w *Settings, s *State) bool {
-	return anyTransfer(w, func(t uint8) bool {
-		wide := 0
-		for l := uint8(1); l <= w.NL; l++ {
-			owing := 0
-			for k := range w.ranks() {
-				owing += int(bit(s.Tof[l] == t && s.Owes[l][k]))
-			}
-			wide += int(bit(owing >= 2))
-		}
-		return s.Lead[t] == LeadOk && wide >= 2
-	})
-}
-
 // components: a lease that is ready owns a page of the component State and one of neither State nor records.
 func components(w *Settings, s *State) bool {
 	return anyWrite(w, func(l, _, p, _, _ uint8) bool {
 		return s.Dst[l] == DstReady && in(w.State, p) && owner(s, l, p) && anyWrite(w, func(x, _, q, _, _ uint8) bool {
 			return x == l && !in(w.State, q) && !w.aux(q) && owner(s, l, q)
 		})
-	})
-}
-
-// copied: a kernel reads a page that its lease shares while decode has appended to a page of a lease of the same transfer.
-func copied(w *Settings, s *State) bool {
-	return !everyKernel(w, s, func(l, _, _, x uint8) bool {
-		for q := range w.pages() {
-			if x != l && s.App[q] && s.Own[q] != 0 && s.Tof[s.Own[q]] == s.Tof[l] {
-				return false
-			}
-		}
-		return true
 	})
 }
 

@@ -122,6 +122,9 @@ func (s *Specs) check(ctx context.Context, o Options, c *Configuration) result {
 		return result{err: errors.Join(err, ctx.Err())}
 	}
 	if o.Write {
+		if want := got.expectation(c); want.Result == "error" {
+			return result{err: fmt.Errorf("%w: exit %d is nothing to record; --show prints why", ErrDiffers, got.Exit)}
+		}
 		c.Expect = got.expectation(c)
 		return result{got: got}
 	}
