@@ -154,7 +154,9 @@ Early  == Numbers(0, 0)
 Late   == Numbers(1, 0)                       \* after one fence
 Marked == Numbers(0, 3)                       \* every lease is below the mark
 Single == \A t \in Transfer : root[t] = t /\ succ[t] = 0        \* no request was tried again
-Idle  == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
+Twice  == /\ \A t \in Transfer : root[t] = (IF t = 2 THEN 1 ELSE t)    \* the first one was
+          /\ \A t \in Transfer : succ[t] = (IF t = 1 THEN 2 ELSE 0)
+Idle   == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
 
 IndInv == Promises /\ Strengthening
 =============================================================================

@@ -2,6 +2,7 @@ package tla2smt
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -82,7 +83,21 @@ func (o *Obligation) Script(without ...string) string {
 		fmt.Fprintf(&b, "(assert (not %s)) ; goal\n", o.Goal)
 	}
 	b.WriteString("(check-sat)\n")
-	return b.String()
+	return renumber(b.String())
+}
+
+// numbered is a bound name with the parser's number.
+var numbered = regexp.MustCompile(`_\d+`)
+
+// renumber counts the parser's numbers anew in each question, so that an edit elsewhere in the text leaves the question as it was.
+func renumber(script string) string {
+	seen := map[string]string{}
+	return numbered.ReplaceAllStringFunc(script, func(old string) string {
+		if seen[old] == "" {
+			seen[old] = fmt.Sprintf("_%d", len(seen))
+		}
+		return seen[old]
+	})
 }
 
 // Conjunct is a named conjunct of the invariant, expanded.

@@ -81,5 +81,8 @@ func (l *Lower) fix(n *Node, bound []string, fixed map[string]string) bool {
 
 // plain reports whether a value needs nothing but the names bound.
 func (l *Lower) plain(n *Node, env map[string]string) bool {
+	if n.is("$IfThenElse", "=") {
+		return !slices.ContainsFunc(n.Args, func(a *Node) bool { return !l.plain(a, env) })
+	}
 	return n.Kind == Num || n.Kind == Str || n.Kind == Var && env[n.Name] != "" || n.is("TRUE", "FALSE")
 }
