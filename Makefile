@@ -16,7 +16,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long spec proofs bench soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long spec model proofs mutants bench soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -41,10 +41,17 @@ test-long: setup ## all checks with long property and fuzz runs: hours
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec
 
-proofs: setup ## the invariants for any size, by two solvers; guards refuted; the translation compared with TLC
+model: setup ## the executable twin's state graph compared with TLC's, states and steps, mutants too; their speeds
+	$(GO) run ./impl/cmd/model
+
+proofs: setup ## the invariants for any size, by two solvers; guards refuted; the translation compared with TLC; the Coq theorem
 	$(GO) run ./impl/cmd/prove
 	$(GO) run ./impl/cmd/prove -guards -limit 20s
 	$(GO) run ./impl/cmd/prove -edges
+	$(GO) run ./impl/cmd/coq
+
+mutants: setup ## guards and updates dropped one at a time in TLA+, model, proof and core (ARGS='-all -write': all of them)
+	$(GO) run ./impl/cmd/mutants $(ARGS)
 
 bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)
 	$(BIN) bench $(ARGS)
@@ -58,7 +65,7 @@ vet: build/modules.stamp ## go vet and the rules of the repository
 	$(GO) test -count=1 .
 
 fmt: ## format all Go files
-	gofmt -w spec impl proofs rules_test.go
+	gofmt -w spec impl model proofs rules_test.go
 
 docs: build/modules.stamp ## rewrite what is generated: tables of spec/wire.md, vectors of spec/testdata, docs/checked.md
 	$(GO) test -count=1 ./spec -run 'TestVectors|TestWireDoc' -update

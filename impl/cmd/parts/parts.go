@@ -18,7 +18,7 @@ type part struct {
 func engine() []string { return []string{"go.mod", "go.sum", "spec", "impl", "fuzz"} }
 
 func buildPart() part {
-	return part{"build", "static build, go vet, gofmt, rules of the repository", 10 * time.Minute, nil, func(e *env) {
+	return part{"build", "static build, go vet, gofmt, rules of the repository", 5 * time.Minute, nil, func(e *env) {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
 		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
@@ -28,7 +28,7 @@ func buildPart() part {
 }
 
 func testPart() part {
-	return part{"test", "go test -race of every package", 20 * time.Minute, nil, func(e *env) {
+	return part{"test", "go test -race of every package", 18 * time.Minute, nil, func(e *env) {
 		args := []string{"./..."}
 		if e.needs("race detector", "gcc") {
 			args = append([]string{"-race"}, args...)
@@ -54,9 +54,39 @@ func tlcPart(limit time.Duration, args ...string) part {
 
 // proofsPart discharges the obligations; guards and edges are make proofs'.
 func proofsPart() part {
-	return part{"proofs", "the invariants for any size, by two solvers", 12 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
+	return part{"proofs", "the invariants for any size, by two solvers", 8 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
 		if e.needs("proofs", "java") && e.needs("proofs", "z3") && e.needs("proofs", "cvc5") {
 			e.command("proofs", nil, "go", "run", "./impl/cmd/prove")
+		}
+	}}
+}
+
+// modelClosing is the line but one of impl/cmd/model.
+var modelClosing = regexp.MustCompile(`(?m)^(\d+) graphs equal, (\d+) not, (\d+) long ones left out`)
+
+// modelPart compares graphs; how fast the explorer is beside TLC is make model's, for machines with nothing else to do.
+func modelPart(limit time.Duration, args ...string) part {
+	return part{"model", "the twin's graph is TLC's, states and steps, mutants too", limit, []string{"TLA", "model", "impl/tlc", "impl/cmd/model"}, func(e *env) {
+		if e.needs("model", "java") {
+			e.counted("model", modelClosing, "long settings: make test-long runs them", "go", append([]string{"run", "./impl/cmd/model"}, args...)...)
+		}
+	}}
+}
+
+// coqPart checks the headline theorem.
+func coqPart() part {
+	return part{"coq", "the headline theorem, its assumptions, its instance's graph", 5 * time.Minute, []string{"TLA", "proofs/coq", "proofs/sany", "impl/cmd/coq"}, func(e *env) {
+		if e.needs("coq", "coqc") && e.needs("coq", "java") {
+			e.command("coq", nil, "go", "run", "./impl/cmd/coq")
+		}
+	}}
+}
+
+// mutantsPart drops the design page's guards and a sample of all guards and updates, or whatever has changed since the record.
+func mutantsPart(limit time.Duration, args ...string) part {
+	return part{"mutants", "guards and updates dropped one at a time: somebody notices", limit, []string{"TLA", "model", "proofs", "impl"}, func(e *env) {
+		if e.needs("mutants", "java") && e.needs("mutants", "z3") {
+			e.command("mutants", nil, "go", append([]string{"run", "./impl/cmd/mutants"}, args...)...)
 		}
 	}}
 }
@@ -78,7 +108,7 @@ func fuzzPart(each, all time.Duration) part {
 }
 
 func benchSmokePart() part {
-	return part{"bench-smoke", "every mover of kvfence bench runs and verifies; no figure is judged", 3 * time.Minute, engine(), func(e *env) {
+	return part{"bench-smoke", "every mover of kvfence bench runs and verifies; no figure is judged", 2 * time.Minute, engine(), func(e *env) {
 		e.command("bench-smoke", []string{"CGO_ENABLED=0"}, "go", "run", "./impl/cmd/kvfence", "bench", "--quick")
 	}}
 }
@@ -94,10 +124,14 @@ func partsOf(set string) []part {
 		return []part{buildPart(), fast}
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
-		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
+			mutantsPart(6*time.Hour, "-all"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
-	return []part{buildPart(), testPart(), tlcPart(20 * time.Minute), proofsPart(), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute)}
+	return []part{
+		buildPart(), testPart(), tlcPart(15 * time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
+		mutantsPart(6 * time.Minute), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
+	}
 }
