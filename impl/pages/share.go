@@ -61,7 +61,8 @@ func (l *Ledger) AllowSharing(most int) {
 // Publish makes a page known by its content: it is sealed, and other owners may take shares of it as long as its generation lasts,
 // also when its filler is over and nothing holds it. The filler must have it now, in that generation, and nothing but its
 // grant may have filled it. A content that is known already stays where it is (false). When there is no room the publication
-// that was not used for longest ends. The caller answers for it that the page is full and verified.
+// that was not used for longest and that nobody shares ends; where there is none near, the page is not published (false). The caller
+// answers for it that the page is full and verified.
 func (l *Ledger) Publish(p Publication) (bool, error) {
 	if l.share.most == 0 {
 		return false, nil
@@ -90,8 +91,8 @@ func (l *Ledger) Publish(p Publication) (bool, error) {
 	case l.share.byContent[p.Content] != nil:
 		return false, nil
 	}
-	if len(l.share.byPage) >= l.share.most {
-		l.withdraw(l.share.old)
+	if len(l.share.byPage) >= l.share.most && !l.makeRoom() {
+		return false, nil
 	}
 	x := &published{Publication: p}
 	l.share.byPage[p.Page], l.share.byContent[p.Content] = x, x
@@ -226,6 +227,22 @@ func (l *Ledger) withdraw(x *published) {
 	delete(l.share.byContent, x.Content)
 	l.pages[x.Page].published = false
 	l.share.ended = append(l.share.ended, x.Publication)
+}
+
+// nearby is how many publications are looked at for one that nobody shares.
+const nearby = 16
+
+// makeRoom ends the publication that was not used for longest; one that somebody shares is in use.
+func (l *Ledger) makeRoom() bool {
+	for range nearby {
+		x := l.share.old
+		if l.pages[x.Page].shares == 0 {
+			l.withdraw(x)
+			return true
+		}
+		l.share.use(x)
+	}
+	return false
 }
 
 // use moves a publication to the new end of the order.
