@@ -74,7 +74,7 @@ func Unlisted(specs *tlc.Specs, guards []DesignGuard) (out []string) {
 // mostGuardStates bounds a search for the broken property; the breadth-first search ends at the level where it finds it.
 const mostGuardStates = 4_000_000
 
-// Rows has every guard dropped in the model, and takes the other forms from the manifest (impl/cmd/tlc checks it), the settings of
+// Rows has every guard dropped in the model, and takes the other forms from the manifest (kvfence spec check compares it), the settings of
 // the proofs (impl/cmd/prove -guards does) and the record. The error joins whatever is not killed as it should be.
 func Rows(ctx context.Context, guards []DesignGuard, specs *tlc.Specs, refuted map[string]string, core map[string]Entry, say func(string, ...any)) ([]GuardRow, error) {
 	var rows []GuardRow

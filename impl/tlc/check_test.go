@@ -109,7 +109,7 @@ func TestCheck_StaleConfigurationFile_Fails(t *testing.T) {
 	replace(t, filepath.Join(dir, "cfg", "holds.cfg"), "Top = 2", "Top = 1")
 	out, err := check(t, dir, nil, "holds")
 	require.ErrorIs(t, err, ErrDiffers)
-	require.Contains(t, out, "run with -write")
+	require.Contains(t, out, "run kvfence spec check --write")
 }
 
 func TestCheck_StaleTable_Fails(t *testing.T) {

@@ -176,7 +176,7 @@ func (m *Manifest) ConfigText(c *Configuration) (string, error) {
 		values[k] = v
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "\\* %s. Written by impl/cmd/tlc -write from manifest.json.\n", c.About)
+	fmt.Fprintf(&b, "\\* %s. Written by kvfence spec check --write from manifest.json.\n", c.About)
 	fmt.Fprintf(&b, "SPECIFICATION %s\nCHECK_DEADLOCK FALSE\nCONSTANTS\n", first(c.Spec, mod.Spec, "Spec"))
 	for _, k := range sortedKeys(mod.Replace) {
 		fmt.Fprintf(&b, "  %s <- %s\n", k, mod.Replace[k])

@@ -68,7 +68,7 @@ func configFile(c *Configuration) string { return "cfg/" + c.Name + ".cfg" }
 func (s *Specs) compareFile(c *Configuration, text string) []string {
 	raw, err := fs.ReadFile(s.Files, configFile(c))
 	if err != nil || string(raw) != text {
-		return []string{configFile(c) + " is not what the manifest says; run with -write"}
+		return []string{configFile(c) + " is not what the manifest says; run kvfence spec check --write"}
 	}
 	return nil
 }
@@ -124,7 +124,7 @@ func (s *Specs) Save() error {
 // Table lists all configurations with what is expected of them.
 func (m *Manifest) Table() string {
 	var b strings.Builder
-	b.WriteString("# Configurations\n\nWritten by `go run ./impl/cmd/tlc -write` from `manifest.json`; do not edit.\n\n")
+	b.WriteString("# Configurations\n\nWritten by `kvfence spec check --write` from `manifest.json`; do not edit.\n\n")
 	b.WriteString("| configuration | what it is | checked | exit | outcome |\n| --- | --- | --- | --- | --- |\n")
 	for i := range m.Configurations {
 		c := &m.Configurations[i]
@@ -168,7 +168,7 @@ func (m *Manifest) List() string {
 func (s *Specs) compareTable() error {
 	raw, err := fs.ReadFile(s.Files, tableFile)
 	if err != nil || string(raw) != s.Table() {
-		return fmt.Errorf("%w: %s is not what the manifest says; run with -write", ErrDiffers, tableFile)
+		return fmt.Errorf("%w: %s is not what the manifest says; run kvfence spec check --write", ErrDiffers, tableFile)
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
 // Command prove turns TLA+ specifications into proof obligations and lets two solvers discharge them: both must say unsat to
 // every one, within the limit. It exports the specification with SANY (in the jar of the TLA+ tools), translates it with
 // proofs/tla2smt, and asks z3 and cvc5 through proofs/solve. It prints what failed and a closing line of figures. People and
-// make proofs call it; what is proved and what is not stands in proofs/README.md. It explores no states: impl/cmd/tlc does.
+// make proofs call it; what is proved and what is not stands in proofs/README.md. It explores no states: impl/tlc does.
 package main
 
 import (
