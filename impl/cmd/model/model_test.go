@@ -275,6 +275,52 @@ func TestRun_Speed_IsTakenOnBothSides(t *testing.T) {
 	require.Contains(t, out, "FAIL speed")
 }
 
+func TestJudge_FiguresThatDifferFromThoseRecorded_Fail(t *testing.T) {
+	for name, c := range map[string]struct {
+		p  pin
+		ok bool
+	}{
+		"as recorded":            {pin{States: 3, Edges: 5}, true},
+		"another count":          {pin{States: 3, Edges: 6}, false},
+		"not recorded":           {pin{}, false},
+		"long, another count":    {pin{Long: true, States: 4, Edges: 5}, false},
+		"long, not recorded yet": {pin{Long: true}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := &session{out: &out}
+			require.Equal(t, c.ok, s.judge(outcome{p: &c.p, found: compared{states: 3, edges: 5}}))
+			require.Equal(t, c.ok, s.total.bad == 0)
+			require.Equal(t, c.p.Long && c.p.States == 0, strings.Contains(out.String(), "not recorded yet"))
+			require.False(t, s.judge(outcome{p: &c.p, found: compared{states: 3, edges: 5, difference: "a step"}}))
+			require.Contains(t, out.String(), "FAIL")
+		})
+	}
+}
+
+func TestWalk_VerdictsAreComparedWithTheManifest(t *testing.T) {
+	dir := copySpecs(t, pins{})
+	names := example + ",off-TakeDrained,off-FirstVerdict"
+	out, err := command(dir, "-only", names, "walk")
+	require.NoError(t, err, out)
+	require.Contains(t, out, "walk 3 configurations as the manifest says, 0 not")
+	onDisk, err := command(dir, "-only", names, "-disk", t.TempDir(), "-memory", "1", "walk")
+	require.NoError(t, err, onDisk)
+	require.Contains(t, onDisk, "walk 3 configurations as the manifest says, 0 not")
+	path := filepath.Join(dir, "manifest.json")
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), `"violated": "FailedIsFinalS"`)
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(raw), `"violated": "FailedIsFinalS"`, `"violated": "FreshS"`, 1)), 0o600))
+	out, err = command(dir, "-only", names, "walk")
+	require.ErrorIs(t, err, errDiffers)
+	require.Contains(t, out, "FAIL off-FirstVerdict: FailedIsFinalS broken after")
+	_, err = command(dir, "-only", "none", "walk")
+	require.ErrorIs(t, err, errPins)
+	_, err = command(dir, "equal", "walk")
+	require.ErrorContains(t, err, "nor walk alone")
+}
+
 func TestFollow_TimesAreBetweenItsLines(t *testing.T) {
 	clock := time.Unix(0, 0)
 	now := func() time.Time { clock = clock.Add(3 * time.Second); return clock }
