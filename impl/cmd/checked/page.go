@@ -37,6 +37,9 @@ func pageOf(root string) ([]byte, error) {
 	w.line("says whether they pass. How the layers work together: [how-it-is-checked.md](how-it-is-checked.md).\n")
 	w.cases(cases, tests)
 	w.specifications(m)
+	if err := w.machines(root); err != nil {
+		return nil, err
+	}
 	w.assertions(t.asserted)
 	w.packages(t.tests)
 	w.fuzz(t.tests)

@@ -33,6 +33,8 @@ type options struct {
 	actions  bool
 	edges    bool
 	vacuity  bool
+	write    bool
+	whole    bool // nothing is left out by -only or -solver
 }
 
 func main() {
@@ -61,6 +63,7 @@ func run(ctx context.Context, args []string) error {
 	fs.BoolVar(&o.list, "list", false, "list the obligations, ask nobody")
 	fs.BoolVar(&o.actions, "actions", false, "list the actions that obligations are about, ask nobody")
 	fs.BoolVar(&o.vacuity, "vacuity", true, "also check that every action can happen within the invariant (z3)")
+	fs.BoolVar(&o.write, "write", false, "record how many obligations there are, beside the settings")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
@@ -72,6 +75,7 @@ func run(ctx context.Context, args []string) error {
 	if *solver != "" {
 		o.solvers = []string{*solver}
 	}
+	o.whole = *only == "" && *solver == "" && o.vacuity
 	files := fs.Args()
 	if len(files) == 0 {
 		files = []string{"proofs/transfer.json"}

@@ -138,6 +138,11 @@ func discharge(ctx context.Context, o options, set *settings, l *tla2smt.Lower, 
 	if err != nil {
 		return err
 	}
+	if o.whole {
+		if err := figuresOf(set, obligations, frame, count).compare(figuresFile(o.settings), o.write); err != nil {
+			return err
+		}
+	}
 	if o.list {
 		for _, q := range qs {
 			fmt.Println(q.solver.Name, q.obligation.Name())
