@@ -114,7 +114,10 @@ Written by ` + "`make mutants ARGS='-all -write'`" + `; do not edit. Each guard 
   state or sends, in ` + "`impl/pages` and `impl/core`" + `. One build with a switch at each (tag ` + "`mutants`" + `, an overlay of ` + "`go build`" + `; the sources have
   none); the tests of pages, core and sim that come by the place are run with it off, the slow ones left out. What no test kills may still
   differ: seeded runs under faults and garbled events, in which everything that the machines say is hashed, are compared with the unchanged core's.
-  "Nothing comes by" means that no test and no such run reaches the place with a value for which the switch matters.
+  "Nothing comes by" means that no test and no such run reaches the place with a value for which the switch matters. Configuration,
+  constructors, status and the ledgers' own checkers are left out: they are no part of a machine at work.
+- In the line of figures a mutant counts once, by the first of property, graph, proof, test; graph counts the runs of the core that differ, too.
+- **Reasons** for survivors of the core are given by what is dropped and read over; they are arguments, not proofs.
 `
 
 const guardsHead = `Dropped by a switch of the specification, by the same switch of the model, in the obligations (` + "`proofs/transfer.json`" + `), and in the core at every
