@@ -33,7 +33,9 @@ func figuresOf(set *settings, obligations []tla2smt.Obligation, frame, count int
 	return f
 }
 
-func figuresFile(settings string) string { return strings.TrimSuffix(settings, ".json") + ".figures.json" }
+func figuresFile(settings string) string {
+	return strings.TrimSuffix(settings, ".json") + ".figures.json"
+}
 
 // compare fails where the file says otherwise; write makes it say so. Settings without the file, of tests, have nothing to compare.
 func (f figures) compare(path string, write bool) error {
