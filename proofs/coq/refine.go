@@ -36,6 +36,7 @@ func LongRefinements() []Refinement {
 		{"a page handed out twice", map[string]string{"Marking": "TRUE", "NL": "2"}},
 		{"another prompt", map[string]string{"Breaking": "TRUE", "EmptyPlans": "TRUE", "OwnMarking": "TRUE", "Running": "TRUE", "Views": `{"same", "short", "other"}`}},
 		{"a record, two ranks", map[string]string{"Aux": "{p1}", "Breaking": "TRUE", "Rank": "{k1, k2}"}},
+		{"two ranks, a restart", map[string]string{"Aux": "{p1}", "NI": "1", "Rank": "{k1, k2}"}},
 		{"fences of both ends", map[string]string{"Breaking": "TRUE", "Marking": "TRUE", "NE": "1", "PFencing": "TRUE"}},
 		{"every feature", map[string]string{"Appending": "TRUE", "Asking": "TRUE", "Breaking": "TRUE", "EmptyPlans": "TRUE", "Losing": "TRUE",
 			"Marking": "TRUE", "OwnMarking": "TRUE", "PFencing": "TRUE", "Running": "TRUE"}},
