@@ -69,6 +69,9 @@ func repository(t *testing.T, files map[string]string) string {
 	root := t.TempDir()
 	files["TLA/manifest.json"] = `{"configurations":[{"name":"all","module":"M","about":"everything","expect":{"result":"pass","distinct":7,"depth":3}},
 		{"name":"off-X","module":"M","about":"no X","long":true,"expect":{"result":"violated","violated":"Safe","trace":4}}]}`
+	files["TLA/equality.json"] = `{"settings":[{"name":"all","states":7,"edges":9},{"name":"huge","long":true}],"mutants":[{"name":"off-X"}]}`
+	files["impl/mutants/reasons.json"] = `[]`
+	files["proofs/transfer.figures.json"] = `{"obligations":5,"promise":2,"frame":11,"actions":3,"properties":4,"guards":1}`
 	for name, text := range files {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
@@ -87,6 +90,8 @@ func TestPage_OfASmallRepository_SaysWhatIsThere(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		"[`CaseB01_X_Y`](../impl/a/a_test.go)", "Without a test: B02, B04,", "| M `all` | everything | nothing found: 7 states, depth 3 |",
+		"| `all` | 7 | 9 |", "1 settings, 7 states, 9 edges equal; so are the graphs of 1 mutants", "1 settings more",
+		"5 obligations for any size, each by z3 and by cvc5, 2 of them", "mutants 0 killed of 0",
 		"| M `off-X` | no X | `Safe` breaks in 4 states (long: `make test-long`) |", "| I2 | [impl/a/a.go](../impl/a/a.go) |", "| I17 |",
 		"| impl/a | 1 | 1 | 1 | 0 | 1 |", "| impl/b | 1 | 0 | 0 | 1 | 0 |", "| all | 2 | 1 | 1 | 1 | 1 |", "| `FuzzA` | [impl/a/a_test.go]",
 	} {
