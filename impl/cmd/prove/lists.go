@@ -85,21 +85,32 @@ func refute(ctx context.Context, o options, set *settings, spec *tla2smt.Spec, z
 		if ob.Frame || ob.Class != tla2smt.Kept && ob.Class != tla2smt.Step || !at.MatchString(ob.Name()) {
 			continue
 		}
-		scripts, err := set.scripts(l, *ob, 2)
-		if err != nil {
-			return "", err
-		}
-		for _, s := range scripts {
-			r, err := z3.Ask(ctx, s, o.limit)
-			if err != nil {
-				return "", err
-			}
-			if r.Answer == solve.Sat {
-				return ob.Name(), nil
-			}
+		found, err := set.counterexample(ctx, l, ob, z3, o.limit)
+		if found || err != nil {
+			return ob.Name(), err
 		}
 	}
 	return "", nil
+}
+
+// counterexample reports whether z3 finds a state and a step that break the obligation. Each place to look gets a tenth of the limit, with one
+// member of each sort, then with two; the last tries get all of it.
+func (s *settings) counterexample(ctx context.Context, l *tla2smt.Lower, ob *tla2smt.Obligation, z3 solve.Solver, limit time.Duration) (bool, error) {
+	for _, share := range []time.Duration{limit / 10, limit} {
+		for members := 1; members <= 2; members++ {
+			scripts, err := s.scripts(l, *ob, members)
+			if err != nil {
+				return false, err
+			}
+			for _, script := range scripts {
+				r, err := z3.Ask(ctx, script, share)
+				if err != nil || r.Answer == solve.Sat {
+					return err == nil, err
+				}
+			}
+		}
+	}
+	return false, nil
 }
 
 // scripts are an obligation as questions for a model, the narrowest first.
