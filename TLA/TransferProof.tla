@@ -145,16 +145,17 @@ Strengthening ==
 (* Where z3 looks for a state, not for a proof, these tell it where to look   *)
 (* first: that an action can happen, and that a dropped guard breaks something*)
 (* are said of fewer states then, so of all.                                  *)
-Numbers(e, m) ==
+Numbers(e, m, i) ==
   /\ nextL = 3
   /\ \A l \in Lease : \A k \in Rank : gep[l, k] = 0 /\ ginc[l, k] = 0
-  /\ \A k \in Rank : ep[k] = e /\ pinc[k] = 0 /\ linc[k] = 0 /\ pmark[k] = m
+  /\ \A k \in Rank : ep[k] = e /\ pinc[k] = i /\ linc[k] = 0 /\ pmark[k] = m
 First  == dinc = 0 /\ \A l \in Lease : dof[l] = 0
 Second == dinc = 1 /\ \A l \in Lease : dof[l] = (IF l = 1 THEN 0 ELSE 1)   \* decode has restarted after lease 1
-Early  == First /\ Numbers(0, 0)
-Late   == First /\ Numbers(1, 0)              \* after one fence
-Marked == First /\ Numbers(0, 3)              \* every lease is below the mark
-Again  == Second /\ Numbers(0, 0)
+Early  == First /\ Numbers(0, 0, 0)
+Late   == First /\ Numbers(1, 0, 0)           \* after one fence
+Marked == First /\ Numbers(0, 3, 0)           \* every lease is below the mark
+Again  == Second /\ Numbers(0, 0, 0)
+Reborn == First /\ Numbers(0, 0, 1)           \* prefill ranks have restarted
 Single == \A t \in Transfer : root[t] = t /\ succ[t] = 0        \* no request was tried again
 Twice  == /\ \A t \in Transfer : root[t] = (IF t = 2 THEN 1 ELSE t)    \* the first one was
           /\ \A t \in Transfer : succ[t] = (IF t = 1 THEN 2 ELSE 0)
