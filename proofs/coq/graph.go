@@ -40,7 +40,6 @@ func Long() []Setting {
 		{"prefill restarts, a fence", 1, 1, 1, 1, 1, 1, 0},
 		{"two leases", 2, 1, 1, 1, 0, 0, 0},
 		{"two pages, a fence", 1, 2, 1, 1, 1, 0, 0},
-		{"two ranks", 1, 1, 2, 1, 0, 0, 0},
 	}
 }
 
