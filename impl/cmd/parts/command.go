@@ -69,6 +69,13 @@ func (e *env) silent(what, name string, args ...string) {
 	e.book(what, err)
 }
 
+// lines are what a command prints.
+func (e *env) lines(name string, args ...string) ([]string, error) {
+	c := e.start(nil, name, args...)
+	out, err := c.Output()
+	return strings.Fields(string(out)), err
+}
+
 // present drops the paths that do not exist; options stay.
 func (e *env) present(args []string) (out []string) {
 	for _, a := range args {
