@@ -159,6 +159,7 @@ Reborn == First /\ Numbers(0, 0, 1)           \* prefill ranks have restarted
 Single == \A t \in Transfer : root[t] = t /\ succ[t] = 0        \* no request was tried again
 Twice  == /\ \A t \in Transfer : root[t] = (IF t = 2 THEN 1 ELSE t)    \* the first one was
           /\ \A t \in Transfer : succ[t] = (IF t = 1 THEN 2 ELSE 0)
+Quiet  == shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ queued = {} /\ flying = {} /\ placing = {} /\ unseen = {}
 Idle   == pubs = {} /\ shr = {} /\ krn = {} /\ tok = {} /\ lost = {} /\ pfenced = {} /\ placing = {}
 
 IndInv == Promises /\ Strengthening

@@ -147,20 +147,24 @@ func (l *Lower) named(name string) ([]Conjunct, error) {
 	return out, nil
 }
 
-// Small declares what Obligations do, but (unless members is 0) gives each sort that many members and makes the free switches TRUE,
-// and it defines the variables that are fixed: a model of it is a model of the other, and easier to find.
-func (l *Lower) Small(members int, fixed map[string]string) []string {
-	return l.declarations(members, fixed)
+// Small declares what Obligations do, but (unless members is 0) gives each sort that many members, the sort named two, and makes the
+// free switches TRUE, and it defines the variables that are fixed: a model of it is a model of the other, and easier to find.
+func (l *Lower) Small(members int, two string, fixed map[string]string) []string {
+	return l.declarations(members, two, fixed)
 }
 
 // declarations are the sorts, strings, constants and variables, for any number of members of a sort where members is 0.
-func (l *Lower) declarations(members int, fixed map[string]string) []string {
+func (l *Lower) declarations(members int, two string, fixed map[string]string) []string {
 	small := members > 0
 	var out []string
 	for _, s := range l.Sorts {
 		if small {
 			var names []string
-			for i := range members {
+			n := members
+			if s == two {
+				n = 2
+			}
+			for i := range n {
 				names = append(names, fmt.Sprintf("(%s!%d)", s, i+1))
 			}
 			out = append(out, fmt.Sprintf("(declare-datatypes ((%s 0)) ((%s)))", s, strings.Join(names, " ")))
@@ -258,7 +262,7 @@ func (l *Lower) Obligations() ([]Obligation, error) {
 	for _, c := range conjuncts {
 		hyps = append(hyps, Formula{c.Name, l.expr(c.Tree, scope{})})
 	}
-	decl, small := l.declarations(0, nil), l.declarations(1, nil)
+	decl, small := l.declarations(0, "", nil), l.declarations(1, "", nil)
 	out, err := l.initial(conjuncts, decl, assumed)
 	if err != nil {
 		return nil, err

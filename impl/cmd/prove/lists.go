@@ -93,12 +93,18 @@ func refute(ctx context.Context, o options, set *settings, spec *tla2smt.Spec, z
 	return "", nil
 }
 
-// counterexample reports whether z3 finds a state and a step that break the obligation. Each place to look gets a tenth of the limit, with one
-// member of each sort, then with two; the last tries get all of it.
+// counterexample reports whether z3 finds a state and a step that break the obligation. Each place to look gets a tenth of the limit: with one
+// member of each sort, with two of one sort, with two of each; the last tries get all of it.
 func (s *settings) counterexample(ctx context.Context, l *tla2smt.Lower, ob *tla2smt.Obligation, z3 solve.Solver, limit time.Duration) (bool, error) {
 	for _, share := range []time.Duration{limit / 10, limit} {
-		for members := 1; members <= 2; members++ {
-			scripts, err := s.scripts(l, *ob, members)
+		for i := range len(l.Sorts) + 2 {
+			members, two := 1, ""
+			if i == len(l.Sorts)+1 {
+				members = 2
+			} else if i > 0 {
+				two = l.Sorts[i-1]
+			}
+			scripts, err := s.scripts(l, *ob, members, two)
 			if err != nil {
 				return false, err
 			}
@@ -114,7 +120,7 @@ func (s *settings) counterexample(ctx context.Context, l *tla2smt.Lower, ob *tla
 }
 
 // scripts are an obligation as questions for a model, the narrowest first.
-func (s *settings) scripts(l *tla2smt.Lower, o tla2smt.Obligation, members int) ([]string, error) {
+func (s *settings) scripts(l *tla2smt.Lower, o tla2smt.Obligation, members int, two string) ([]string, error) {
 	var out []string
 	for _, list := range append(slices.Clone(s.Witnesses), nil) {
 		o.Extra = nil
@@ -127,7 +133,7 @@ func (s *settings) scripts(l *tla2smt.Lower, o tla2smt.Obligation, members int) 
 			maps.Copy(fixed, f)
 			o.Extra = append(o.Extra, rest...)
 		}
-		o.Declarations = l.Small(members, fixed)
+		o.Declarations = l.Small(members, two, fixed)
 		out = append(out, o.Script())
 	}
 	return out, nil

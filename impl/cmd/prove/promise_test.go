@@ -78,7 +78,7 @@ func (tr translation) ask(t *testing.T, name string, want solve.Answer) {
 	require.False(t, tr.obligations[i].Frame, "%s is true by frame", name)
 	scripts := []string{tr.obligations[i].Script()}
 	if want == solve.Sat {
-		scripts, err = tr.set.scripts(tr.lower, tr.obligations[i], 2)
+		scripts, err = tr.set.scripts(tr.lower, tr.obligations[i], 2, "")
 		require.NoError(t, err)
 	}
 	for _, s := range scripts {

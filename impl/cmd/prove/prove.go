@@ -228,11 +228,11 @@ func happens(set *settings, l *tla2smt.Lower, ob *tla2smt.Obligation, z3 solve.S
 	q := question{obligation: ob, solver: z3, wanted: solve.Sat}
 	if slices.Contains(set.Never, ob.Action) { // for any number of everything
 		general := *ob
-		general.Declarations = l.Small(0, nil)
+		general.Declarations = l.Small(0, "", nil)
 		q.script, q.wanted = general.Script(), solve.Unsat
 		return q, nil
 	}
-	scripts, err := set.scripts(l, *ob, 1)
+	scripts, err := set.scripts(l, *ob, 1, "")
 	if err != nil {
 		return q, err
 	}
