@@ -2,9 +2,10 @@ package coq
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"kvfence/proofs/dump"
 )
 
 // variable is a variable of Heart.tla: the sorts of its domain, and whether it is a set or a function to BOOLEAN.
@@ -53,79 +54,41 @@ func product(sorts [][]string) []string {
 	return keys
 }
 
-var word = regexp.MustCompile(`<<|>>|:>|@@|[(){},]|"[^"]*"|\w+`)
-
 // parse reads a node's label: of each variable the values by key. A set's members have the value "in", a plain value no key.
 func parse(label string) (map[string]map[string]string, error) {
-	text := strings.ReplaceAll(label, `\"`, `"`)
-	text = strings.ReplaceAll(strings.ReplaceAll(text, `\\`, `\`), `\n`, " ")
+	values, err := dump.Values(label)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGraph, err)
+	}
 	out := map[string]map[string]string{}
-	for _, part := range strings.Split(text, `/\ `) {
-		name, raw, ok := strings.Cut(strings.TrimSpace(part), " = ")
-		if !ok {
-			continue
+	for name, v := range values {
+		vals := map[string]string{}
+		for i, x := range v.Items {
+			switch v.Kind {
+			case dump.Set:
+				vals[atom(x)] = "in"
+			case dump.Function:
+				vals[atom(x.Items[0])] = atom(x.Items[1])
+			case dump.Tuple: // a function on 1..n
+				vals[strconv.Itoa(i+1)] = atom(x)
+			}
 		}
-		r := &reader{words: word.FindAllString(raw, -1)}
-		out[name] = map[string]string{}
-		switch first := r.peek(); first {
-		case "{":
-			for r.next(); r.peek() != "}" && r.peek() != ""; r.skip(",") {
-				out[name][r.atom()] = "in"
-			}
-		case "(":
-			for r.next(); r.peek() != ")" && r.peek() != ""; r.skip("@@") {
-				key := r.atom()
-				r.skip(":>")
-				out[name][key] = r.atom()
-			}
-		case "<<": // a function on 1..n
-			for i, x := range strings.Fields(r.atom()) {
-				out[name][strconv.Itoa(i+1)] = x
-			}
-		case "":
-			return nil, fmt.Errorf("%w: %s", ErrGraph, part)
-		default:
-			out[name][""] = r.atom()
+		if v.Kind == dump.Atom {
+			vals[""] = v.Text
 		}
+		out[name] = vals
 	}
 	return out, nil
 }
 
-type reader struct {
-	words []string
-	at    int
-}
-
-func (r *reader) peek() string {
-	if r.at < len(r.words) {
-		return r.words[r.at]
-	}
-	return ""
-}
-
-func (r *reader) next() string {
-	w := r.peek()
-	r.at++
-	return w
-}
-
-func (r *reader) skip(w string) {
-	if r.peek() == w {
-		r.at++
-	}
-}
-
 // atom is one word, or a tuple of words with spaces between.
-func (r *reader) atom() string {
-	w := r.next()
-	if w != "<<" {
-		return w
+func atom(v dump.Value) string {
+	if v.Kind != dump.Tuple {
+		return v.Text
 	}
-	var parts []string
-	for r.peek() != ">>" && r.peek() != "" {
-		parts = append(parts, r.atom())
-		r.skip(",")
+	parts := make([]string, len(v.Items))
+	for i, x := range v.Items {
+		parts[i] = atom(x)
 	}
-	r.next()
 	return strings.Join(parts, " ")
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kvfence/proofs/dump"
 	"kvfence/proofs/tla2smt"
 )
 
@@ -41,15 +42,17 @@ func (s Setting) Load() (text string, f tla2smt.Finite, bounds map[string][2]int
 		if m == nil {
 			continue
 		}
-		r := &reader{words: valueWord.FindAllString(m[2], -1)}
-		v := r.value()
-		if v.kind != 's' {
-			f.Values[m[1]] = v.term()
+		v, err := dump.Parse(m[2])
+		if err != nil {
+			return "", f, nil, fmt.Errorf("%s: %w", m[1], err)
+		}
+		if v.Kind != dump.Set {
+			f.Values[m[1]] = term(v)
 			continue
 		}
 		f.Members[m[1]] = nil
-		for _, i := range v.items {
-			f.Members[m[1]] = append(f.Members[m[1]], i.term())
+		for _, i := range v.Items {
+			f.Members[m[1]] = append(f.Members[m[1]], term(i))
 		}
 	}
 	bounds = map[string][2]int{}

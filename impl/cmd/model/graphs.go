@@ -9,6 +9,7 @@ import (
 
 	"kvfence/model"
 	"kvfence/model/explore"
+	"kvfence/proofs/dump"
 )
 
 // twinGraph is the model's graph with names for its states.
@@ -84,7 +85,7 @@ func newTLCGraph(twin *twinGraph) *tlcGraph {
 }
 
 // receiver is what takes a dump in.
-func (g *tlcGraph) receiver() dump { return dump{g.state, g.step} }
+func (g *tlcGraph) receiver() dump.Receiver { return dump.Receiver{State: g.state, Step: g.step} }
 
 func (g *tlcGraph) number(fp int64) int32 {
 	n, ok := g.node[fp]
@@ -99,7 +100,7 @@ func (g *tlcGraph) number(fp int64) int32 {
 func (g *tlcGraph) state(fp int64, label []byte, initial bool) error {
 	n := g.number(fp)
 	if g.twinOf[n] != noLabel {
-		return fmt.Errorf("%w: state %d comes twice", errDump, fp)
+		return fmt.Errorf("%w: state %d comes twice", dump.ErrDump, fp)
 	}
 	numbers, err := g.labels.read(label)
 	if err != nil {
@@ -134,10 +135,10 @@ func (g *tlcGraph) step(from int64, action []byte, to int64) error {
 // finish refuses steps between states that never came.
 func (g *tlcGraph) finish() error {
 	if i := slices.Index(g.twinOf, noLabel); i >= 0 {
-		return fmt.Errorf("%w: a state is named by a step and never comes", errDump)
+		return fmt.Errorf("%w: a state is named by a step and never comes", dump.ErrDump)
 	}
 	if len(g.initials) == 0 {
-		return fmt.Errorf("%w: it has no initial state", errDump)
+		return fmt.Errorf("%w: it has no initial state", dump.ErrDump)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"kvfence/impl/tlc"
 	"kvfence/model"
+	"kvfence/proofs/dump"
 )
 
 const (
@@ -81,7 +82,7 @@ func differ(t *testing.T, s setting, text string) string {
 	twin, err := nameStates(s, r, newValues(), 2)
 	require.NoError(t, err)
 	g := newTLCGraph(twin)
-	require.NoError(t, readDump(strings.NewReader(text), g.receiver()))
+	require.NoError(t, dump.Read(strings.NewReader(text), g.receiver()))
 	require.NoError(t, g.finish())
 	return g.difference(s, 2)
 }
@@ -164,7 +165,7 @@ func TestDump_StepWithoutItsState_IsRefused(t *testing.T) {
 	require.NoError(t, err)
 	read := func(text string) error {
 		g := newTLCGraph(twin)
-		if err := readDump(strings.NewReader(text), g.receiver()); err != nil {
+		if err := dump.Read(strings.NewReader(text), g.receiver()); err != nil {
 			return err
 		}
 		return g.finish()
@@ -172,8 +173,8 @@ func TestDump_StepWithoutItsState_IsRefused(t *testing.T) {
 	text := fake(t, s)
 	require.NoError(t, read(text))
 	lines := strings.SplitAfter(text, "\n")
-	require.ErrorIs(t, read(lines[0]+strings.Join(lines[2:], "")), errDump)
-	require.ErrorIs(t, read(lines[0]+lines[1]+strings.Join(lines[1:], "")), errDump)
+	require.ErrorIs(t, read(lines[0]+strings.Join(lines[2:], "")), dump.ErrDump)
+	require.ErrorIs(t, read(lines[0]+lines[1]+strings.Join(lines[1:], "")), dump.ErrDump)
 }
 
 // copySpecs is a copy of the specifications that a test may change, with a list of settings of its own.

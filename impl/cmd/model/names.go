@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"kvfence/model"
+	"kvfence/proofs/dump"
 )
 
 // A state is compared by what its text says. Each normal form of a variable has a number, the same for both sides; the numbers of all
@@ -95,7 +96,7 @@ func newLabels(v *values) *labels {
 func (l *labels) read(label []byte) ([]uint32, error) {
 	rest, ok := bytes.CutPrefix(label, []byte(`/\\ `))
 	if !ok {
-		return nil, fmt.Errorf("%w: a state begins with %.40q", errDump, label)
+		return nil, fmt.Errorf("%w: a state begins with %.40q", dump.ErrDump, label)
 	}
 	l.turn++
 	count := 0
@@ -104,25 +105,25 @@ func (l *labels) read(label []byte) ([]uint32, error) {
 		part, rest, ok = bytes.Cut(rest, []byte(`\n/\\ `))
 		name, raw, is := bytes.Cut(part, []byte(" = "))
 		if !is || at >= len(l.v.names) {
-			return nil, fmt.Errorf("%w: %.60q is no variable, or one too many", errDump, part)
+			return nil, fmt.Errorf("%w: %.60q is no variable, or one too many", dump.ErrDump, part)
 		}
 		i := l.order[at]
 		if string(name) != l.v.names[i] {
 			if i, is = l.v.place[string(name)]; !is {
-				return nil, fmt.Errorf("%w: the model has no variable %q", errDump, name)
+				return nil, fmt.Errorf("%w: the model has no variable %q", dump.ErrDump, name)
 			}
 			l.order[at] = i
 		}
 		if l.seen[i] == l.turn {
-			return nil, fmt.Errorf("%w: variable %s comes twice", errDump, name)
+			return nil, fmt.Errorf("%w: variable %s comes twice", dump.ErrDump, name)
 		}
 		l.seen[i] = l.turn
 		count++
 		n, is := l.known[i][string(raw)]
 		if !is {
-			text, err := model.Normal(unescape(string(raw)))
+			text, err := model.Normal(dump.Unescape(string(raw)))
 			if err != nil {
-				return nil, fmt.Errorf("%w: %s: %w", errDump, name, err)
+				return nil, fmt.Errorf("%w: %s: %w", dump.ErrDump, name, err)
 			}
 			n = l.v.number(i, text)
 			l.known[i][string(raw)] = n
@@ -130,7 +131,7 @@ func (l *labels) read(label []byte) ([]uint32, error) {
 		l.numbers[i] = n
 	}
 	if count != len(l.v.names) {
-		return nil, fmt.Errorf("%w: a state lacks variables: %s", errDump, l.lacking())
+		return nil, fmt.Errorf("%w: a state lacks variables: %s", dump.ErrDump, l.lacking())
 	}
 	return l.numbers, nil
 }
@@ -143,11 +144,6 @@ func (l *labels) lacking() string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-// unescape undoes the escapes of a label.
-func unescape(text string) string {
-	return strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\n`, "\n").Replace(text)
 }
 
 // reader gives the numbers of the model's states. What it has seen of a variable once it knows by the cells. Each goroutine needs its own.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"kvfence/impl/tlc"
+	"kvfence/proofs/dump"
 )
 
 // errTLC is what is said of a run of TLC that does not end well.
@@ -70,7 +71,7 @@ func (c checker) command(ctx context.Context, s setting, dir string, flags []str
 }
 
 // dump has TLC explore the setting with one worker and reads the graph while TLC writes it, through a pipe: nothing is kept on disk.
-func (c checker) dump(ctx context.Context, s setting, d dump) error {
+func (c checker) dump(ctx context.Context, s setting, d dump.Receiver) error {
 	dir, err := c.place(s)
 	if err != nil {
 		return err
@@ -96,7 +97,7 @@ func (c checker) dump(ctx context.Context, s setting, d dump) error {
 	go func() {
 		f, err := os.Open(pipe)
 		if err == nil {
-			err = errors.Join(readDump(f, d), f.Close())
+			err = errors.Join(dump.Read(f, d), f.Close())
 		}
 		if err != nil {
 			cancel() // TLC would wait for a reader

@@ -1,4 +1,4 @@
-package main
+package dump
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"kvfence/model"
 )
 
 // small is a dump as TLC writes it.
@@ -24,9 +22,9 @@ color="white";
 }
 }`
 
-// heard is what readDump calls, in words.
+// heard is what Read calls, in words.
 func heard(text string) (out []string, err error) {
-	err = readDump(strings.NewReader(text), dump{
+	err = Read(strings.NewReader(text), Receiver{
 		func(fp int64, label []byte, initial bool) error {
 			out = append(out, fmt.Sprintf("%d %s %v", fp, label, initial))
 			return nil
@@ -39,7 +37,7 @@ func heard(text string) (out []string, err error) {
 	return out, err
 }
 
-func TestReadDump_WhatTLCWrites_IsRead(t *testing.T) {
+func TestRead_WhatTLCWrites_IsRead(t *testing.T) {
 	want := []string{`-37 /\\ a = 1\n/\\ b = \"x\" true`, "-37 Go 5", `5 /\\ a = 2\n/\\ b = \"x\" false`, "5 Stay 5"}
 	got, err := heard(small)
 	require.NoError(t, err)
@@ -53,7 +51,7 @@ func TestReadDump_WhatTLCWrites_IsRead(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-func TestReadDump_Malformed_IsRefused(t *testing.T) {
+func TestRead_Malformed_IsRefused(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"no head":              {"strict digraph DiskGraph {\n", ""},
 		"cut off":              {"\n}\n}", ""},
@@ -73,61 +71,7 @@ func TestReadDump_Malformed_IsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, 1, strings.Count(small, change[0]))
 			_, err := heard(strings.Replace(small, change[0], change[1], 1))
-			require.ErrorIs(t, err, errDump)
-		})
-	}
-}
-
-// label is a state as TLC writes it: variables in another order than the model's.
-func label(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	var out []string
-	for i := range lines {
-		out = append(out, lines[len(lines)-1-i])
-	}
-	return strings.ReplaceAll(`/\\ `+strings.Join(out, `\n/\\ `), `"`, `\"`)
-}
-
-func TestLabels_SameState_HasTheNumbersOfTheModel(t *testing.T) {
-	s := exampleSetting(t)
-	v := newValues()
-	twin := model.New(s.twin)
-	read, l := newReader(v, twin), newLabels(v)
-	seen := map[digest]string{}
-	r, err := s.walk(1, 0)
-	require.NoError(t, err)
-	w := r.Graph.Walker()
-	for i := range r.Graph.Len() {
-		x := w.State(i)
-		text := twin.Text(x)
-		got, err := l.read([]byte(label(text)))
-		require.NoError(t, err)
-		d := digestOf(got, nil)
-		require.Equal(t, d, read.digest(x))
-		require.Empty(t, seen[d])
-		seen[d] = text
-	}
-}
-
-func TestLabels_Mistakes_AreRefused(t *testing.T) {
-	s := exampleSetting(t)
-	twin := model.New(s.twin)
-	first := twin.Init()[0]
-	good := label(twin.Text(&first))
-	for name, change := range map[string][2]string{
-		"unknown variable": {"spent = FALSE", "spend = FALSE"},
-		"twice":            {"dinc = 0", "spent = FALSE"},
-		"missing":          {`dinc = 0\n/\\ `, ""},
-		"no value":         {"dinc = 0", "dinc"},
-		"no such value":    {"dinc = 0", "dinc = [a |-> 0]"},
-		"cut":              {"spent = FALSE", "spent = "},
-		"one too many":     {"dinc = 0", `dinc = 0\n/\\ dinc = 0`},
-		"no conjunction":   {`/\\ spent`, "spent"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, 1, strings.Count(good, change[0]), good)
-			_, err := newLabels(newValues()).read([]byte(strings.Replace(good, change[0], change[1], 1)))
-			require.ErrorIs(t, err, errDump)
+			require.ErrorIs(t, err, ErrDump)
 		})
 	}
 }
