@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"kvfence/impl/pages"
 	"kvfence/spec"
 )
 
@@ -256,9 +255,7 @@ func TestDecodeRank_ReceiptThatIsNoComplete_FailsAFillingLease(t *testing.T) {
 func TestDecodeRank_CopyBeforeAppend_VoidsTheTagsOfItsPage(t *testing.T) {
 	g := shareRig(t, 1, false, 20)
 	l := g.sharedReady(1)
-	tail := l.pages[spec.KV][2]
-	_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: spec.ContentID{9}, Domain: l.domain, Page: tail.Page, Gen: tail.Gen, Filler: l.owner()})
-	require.NoError(t, err)
+	g.publishTail(l)
 	acts := g.step(ReadBegin{Lease: l.id, Pos: dRigTokens})
 	fresh := one[ReadPages](g, acts).Pages[spec.KV][2]
 	require.Equal(t, VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}}, one[VoidTags](g, acts))

@@ -44,6 +44,15 @@ func (g *dRig) sharedReady(domain byte) *dlease {
 	return l
 }
 
+// publishTail makes the page that l would store into next known to others, and returns it. No path of the machine does that.
+func (g *dRig) publishTail(l *dlease) spec.GrantedPage {
+	g.Helper()
+	tail := l.pages[spec.KV][2]
+	_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: spec.ContentID{9}, Domain: l.domain, Page: tail.Page, Gen: tail.Gen, Filler: l.owner()})
+	require.NoError(g, err)
+	return tail
+}
+
 // finish brings a filling lease to ready.
 func (g *dRig) finish(l *dlease) []Action {
 	g.Helper()
@@ -272,9 +281,7 @@ func TestDecodeRank_SecondFindingOfAPage_WaitsForItsOwnFence(t *testing.T) {
 func TestDecodeRank_AppendToAPublishedPage_CopiesFirst(t *testing.T) {
 	g := shareRig(t, 1, false, 20)
 	l := g.sharedReady(1)
-	tail := l.pages[spec.KV][2]
-	_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: spec.ContentID{9}, Domain: l.domain, Page: tail.Page, Gen: tail.Gen, Filler: l.owner()})
-	require.NoError(t, err)
+	tail := g.publishTail(l)
 	acts := g.step(ReadBegin{Lease: l.id, Pos: dRigTokens})
 	read := one[ReadPages](g, acts)
 	fresh := read.Pages[spec.KV][2]
@@ -299,9 +306,7 @@ func TestDecodeRank_AppendToAPublishedPage_CopiesFirst(t *testing.T) {
 func TestDecodeRank_AppendToAPublishedPage_NoRoomForTheCopy(t *testing.T) {
 	g := shareRig(t, 1, false, 3)
 	l := g.sharedReady(1)
-	tail := l.pages[spec.KV][2]
-	_, err := g.r.pools[spec.KV].Publish(pages.Publication{Content: spec.ContentID{9}, Domain: l.domain, Page: tail.Page, Gen: tail.Gen, Filler: l.owner()})
-	require.NoError(t, err)
+	tail := g.publishTail(l)
 	require.Equal(t, spec.CauseOverCapacity, one[ReadRefused](g, g.step(ReadBegin{Lease: l.id, Pos: dRigTokens})).Cause)
 	require.Equal(t, tail, l.pages[spec.KV][2])
 	one[ReadPages](g, g.step(ReadBegin{Lease: l.id}))

@@ -19,6 +19,12 @@ func TestRun_PlantedBug_IsFound(t *testing.T) {
 		"a notice overtakes the writes of its channel":  func(c *Config) { push(c); c.Fabric.NoticesFirst = true },
 		"a reader's fence does not wait for its copies": func(c *Config) { pull(c); c.Fabric.FenceAtOnce = true },
 	}
+	requireFound(t, plants)
+}
+
+// requireFound demands of each planted bug that one of 400 seeds breaks the promise.
+func requireFound(t *testing.T, plants map[string]func(*Config)) {
+	t.Helper()
 	for name, change := range plants {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(1); seed <= 400; seed++ {

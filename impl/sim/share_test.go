@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -35,17 +34,7 @@ func TestRun_PlantedBugOfSharing_IsFound(t *testing.T) {
 		"a further sample's tail is not copied":                             func(c *Config) { sharing(c); c.Plant.NoCopy = true },
 		"content ids leave out the tokens before the page":                  func(c *Config) { sharing(c); c.Plant.ShortIDs = true },
 	}
-	for name, change := range plants {
-		t.Run(name, func(t *testing.T) {
-			for seed := uint64(1); seed <= 400; seed++ {
-				if _, err := Run(seed, change); errors.Is(err, ErrViolation) {
-					t.Logf("seed %d: %v", seed, err)
-					return
-				}
-			}
-			require.Fail(t, "400 seeds saw nothing")
-		})
-	}
+	requireFound(t, plants)
 }
 
 // Content ids without their domain: tenants and adapters would share equal prompts. The ledger compares the domain as well, and refuses.
