@@ -65,12 +65,7 @@ func (r *DecodeRank) wholePrefix(l *dlease) bool {
 	if uint64(len(l.contents)) < uint64(full) {
 		return false
 	}
-	for _, c := range l.contents[:full] {
-		if _, ok := r.pools[spec.KV].Find(c); !ok {
-			return false
-		}
-	}
-	return true
+	return len(r.pools[spec.KV].Prefix(l.contents[:full], nil)) == int(full)
 }
 
 // forkPages takes shares of all full pages of the prompt and fresh pages for the rest, all or none.

@@ -19,15 +19,7 @@ func shareText(p pages.Publication) string {
 // sharePrefix takes shares of the longest published prefix of a lease's prompt, at most so many pages.
 func (r *DecodeRank) sharePrefix(l *dlease, most uint32) {
 	kv := r.pools[spec.KV]
-	most = min(uint32(len(l.contents)), most)
-	var found []pages.Publication
-	for _, c := range l.contents[:most] {
-		p, ok := kv.Find(c)
-		if !ok {
-			break
-		}
-		found = append(found, p)
-	}
+	found := kv.Prefix(l.contents[:min(uint32(len(l.contents)), most)], nil)
 	if len(found) == 0 {
 		return
 	}

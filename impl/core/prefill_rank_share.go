@@ -44,14 +44,7 @@ func (r *PrefillRank) sharePrefix(j *prefillJob, most uint32) {
 	}
 	kv := r.ledgers[spec.KV]
 	most = min(most, uint32(len(j.contents)), (max(j.tokens, 1)-1)/layoutOf(r.own, spec.KV).Equal.TokensPerPage)
-	var found []pages.Publication
-	for i, c := range j.contents[:most] {
-		p, ok := kv.Find(c)
-		if !ok || !r.digestsKnown(j, p, uint32(i)) {
-			break
-		}
-		found = append(found, p)
-	}
+	found := kv.Prefix(j.contents[:most], func(i uint32, p pages.Publication) bool { return r.digestsKnown(j, p, i) })
 	if len(found) == 0 {
 		return
 	}

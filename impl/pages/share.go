@@ -109,6 +109,19 @@ func (l *Ledger) Find(c spec.ContentID) (Publication, bool) {
 	return Publication{}, false
 }
 
+// Prefix is the publications of the first of these contents, up to the one that is not published or that good refuses; a good of nil
+// refuses none. Like Find it is no hold.
+func (l *Ledger) Prefix(contents []spec.ContentID, good func(i uint32, p Publication) bool) (out []Publication) {
+	for i, c := range contents {
+		p, ok := l.Find(c)
+		if !ok || good != nil && !good(uint32(i), p) {
+			break
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
 // Published is the publication of page p, if there is one.
 func (l *Ledger) Published(p spec.PageID) (Publication, bool) {
 	if x := l.share.byPage[p]; x != nil {

@@ -226,3 +226,18 @@ func TestLedger_Memory_IsThatOfThePagesWithoutPublications(t *testing.T) {
 	require.Less(t, float64(after.HeapAlloc-before.HeapAlloc)/n, 34.0)
 	runtime.KeepAlive(l)
 }
+
+// The longest prefix ends at the first content that is not published, or that is refused.
+func TestPrefix_EndsAtTheFirstThatIsMissingOrRefused(t *testing.T) {
+	l, pubs := publishedLedger(t, 4, 3)
+	contents := []spec.ContentID{contentOf(1), contentOf(2), contentOf(3), contentOf(9)}
+	require.Equal(t, pubs, l.Prefix(contents, nil))
+	require.Equal(t, pubs[:2], l.Prefix(contents, func(i uint32, p Publication) bool {
+		require.Equal(t, pubs[i], p)
+		return i < 2
+	}))
+	require.NoError(t, l.Unpublish(pubs[1].Page))
+	require.Equal(t, pubs[:1], l.Prefix(contents, nil), "what is behind a gap is no prefix")
+	require.Empty(t, l.Prefix(contents[3:], nil))
+	require.Empty(t, l.Prefix(nil, nil))
+}
