@@ -77,7 +77,7 @@ var modelClosing = regexp.MustCompile(`(?m)^(\d+) graphs equal, (\d+) not, (\d+)
 
 // modelPart compares graphs; how fast the explorer is beside TLC is make model's, for machines with nothing else to do.
 func modelPart(limit time.Duration, args ...string) part {
-	return part{"model", "the twin's graph is TLC's, states and steps, mutants too", limit, []string{"TLA", "model", "impl/tlc", "impl/cmd/model"}, func(e *env) {
+	return part{"model", "the twin's graph is TLC's, states and steps, mutants too", limit, []string{"TLA", "model", "impl/tlc", "impl/cmd/model", "proofs/sany", "proofs/dump"}, func(e *env) {
 		if e.needs("model", "java") {
 			e.counted("model", modelClosing, "long settings: make test-long runs them", "go", append([]string{"run", "./impl/cmd/model"}, args...)...)
 		}
@@ -86,7 +86,7 @@ func modelPart(limit time.Duration, args ...string) part {
 
 // coqPart checks the headline theorem.
 func coqPart() part {
-	return part{"coq", "the headline theorem, its assumptions, its instance's graph", 5 * time.Minute, []string{"TLA", "proofs/coq", "proofs/sany", "impl/cmd/coq"}, func(e *env) {
+	return part{"coq", "the headline theorem, its assumptions, its instance's graph", 5 * time.Minute, []string{"TLA", "proofs", "impl/cmd/coq"}, func(e *env) {
 		if e.needs("coq", "coqc") && e.needs("coq", "java") {
 			e.command("coq", nil, "go", "run", "./impl/cmd/coq")
 		}
