@@ -30,6 +30,10 @@ type options struct {
 	only                                       *regexp.Regexp
 }
 
+// buildFolder is where the rewritten sources and the test binaries are. The go command passes over names that begin with "_": a later
+// go vet ./... does not take the sources for packages.
+const buildFolder = "build/_mutants"
+
 var errFailed = errors.New("mutants are not as recorded")
 
 func main() {
@@ -61,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	o.build, o.reasons, o.guards = o.root+"/build/mutants", o.root+"/impl/mutants/reasons.json", o.root+"/impl/mutants/guards.json"
+	o.build, o.reasons, o.guards = o.root+"/"+buildFolder, o.root+"/impl/mutants/reasons.json", o.root+"/impl/mutants/guards.json"
 	o.page, o.settings = o.root+"/docs/mutants.md", o.root+"/proofs/transfer.json"
 	o.layers = strings.Split(*layers, ",")
 	var err error
