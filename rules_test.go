@@ -44,7 +44,10 @@ func allowedImports() map[string][]string {
 		"impl/bench":    {"*"},
 		"impl/chaos":    {"spec", "impl/workload"},
 		// Mutants of all layers.
-		"impl/mutants": {"spec", "model", "proofs", "impl/tlc"},
+		"impl/mutants": {"spec", "model", "proofs", "impl/tlc", "impl/overlay"},
+		// Changed copies of packages, for mutants and planted bugs.
+		"impl/overlay": {},
+		"impl/plants":  {"spec", "model", "impl/core", "impl/sim", "impl/transport", "impl/overlay"},
 		"impl/cmd":     {"*"},
 		"fuzz":         {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.

@@ -1,11 +1,8 @@
 package mutants
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"kvfence/impl/overlay"
 )
 
 // ErrBase says that the tests do not pass with every mutant off: nothing can be learned from them.
@@ -59,7 +57,7 @@ func suitesOf() []suite {
 // Build compiles the suites with their switches in dir and learns what each test comes by. What was built of the same sources before
 // is used again.
 func Build(ctx context.Context, root, dir string, say func(string, ...any)) (*Lab, error) {
-	key, err := treeHash(root, "impl/pages", "impl/core", "impl/sim", "spec", "model")
+	key, err := overlay.TreeHash(root, "impl/pages", "impl/core", "impl/sim", "spec", "model")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +65,7 @@ func Build(ctx context.Context, root, dir string, say func(string, ...any)) (*La
 		return nil, err
 	}
 	l := &Lab{root: root}
-	overlay, sites, sum, err := WriteOverlay(root, filepath.Join(dir, key))
+	changes, sites, sum, err := WriteOverlay(root, filepath.Join(dir, key))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func Build(ctx context.Context, root, dir string, say func(string, ...any)) (*La
 		}
 		if _, err := os.Stat(s.bin); err != nil {
 			say("building %s", s.name)
-			c := exec.CommandContext(ctx, "go", "test", "-c", "-tags", Tag, "-overlay", overlay, "-o", s.bin, "./"+s.dir)
+			c := exec.CommandContext(ctx, "go", "test", "-c", "-tags", Tag, "-overlay", changes, "-o", s.bin, "./"+s.dir)
 			c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 			if out, err := c.CombinedOutput(); err != nil {
 				return nil, fmt.Errorf("build of %s: %w\n%s", s.name, err, out)
@@ -182,12 +180,7 @@ type outcome struct {
 
 // exec runs some tests of a suite with a mutant on (-1: none), in a process of its own with a bound on processor time and memory.
 func (l *Lab) exec(ctx context.Context, s suite, tests []string, mutant, seconds int, seen string) outcome {
-	args := []string{"-c", fmt.Sprintf(`ulimit -t %d; ulimit -v 8000000; exec nice -n 10 "$@"`, seconds), "sh", s.bin,
-		"-test.v", "-test.failfast", "-test.timeout=600s", "-test.run", "^(" + strings.Join(tests, "|") + ")$"}
-	if s.rapid {
-		args = append(args, "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ms")
-	}
-	c := exec.CommandContext(ctx, "sh", args...)
+	c := overlay.Limited(ctx, seconds, s.bin, overlay.TestArgs(tests, s.rapid)...)
 	c.Dir = filepath.Join(l.root, s.dir)
 	c.Env = append(os.Environ(), "KVFENCE_MUTANT="+strconv.Itoa(mutant), "KVFENCE_MUTANTS_SEEN="+seen, "KVFENCE_MUTANTS_WANT="+l.want[s.name], "GOTRACEBACK=none", "GOMAXPROCS=1")
 	out, err := c.CombinedOutput()
@@ -196,52 +189,7 @@ func (l *Lab) exec(ctx context.Context, s suite, tests []string, mutant, seconds
 		r.cpu = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
 	}
 	if r.failed {
-		r.test, r.how = firstFailure(r.out)
+		r.test, r.how = overlay.FirstFailure(r.out)
 	}
 	return r
-}
-
-var failLine = regexp.MustCompile(`^--- FAIL: (Test\w+)`)
-
-// firstFailure reads the output of `-test.v`: the first test that failed, else the one that was running.
-func firstFailure(out string) (test, how string) {
-	lines := bufio.NewScanner(strings.NewReader(out))
-	lines.Buffer(nil, 16<<20)
-	running, failed := "", ""
-	how = "time limit"
-	for lines.Scan() {
-		if name, ok := strings.CutPrefix(lines.Text(), "=== RUN   "); ok && !strings.Contains(name, "/") {
-			running = name
-		}
-		if m := failLine.FindStringSubmatch(lines.Text()); m != nil && failed == "" {
-			failed, how = m[1], "fails"
-		}
-		if strings.HasPrefix(lines.Text(), "panic: ") || strings.HasPrefix(lines.Text(), "fatal error: ") {
-			how = "panics"
-		}
-	}
-	if failed != "" {
-		return failed, how
-	}
-	return running, how
-}
-
-// treeHash is over the Go files of some folders.
-func treeHash(root string, dirs ...string) (string, error) {
-	h := sha256.New()
-	for _, d := range dirs {
-		paths, err := filepath.Glob(filepath.Join(root, d, "*.go"))
-		if err != nil {
-			return "", err
-		}
-		slices.Sort(paths)
-		for _, p := range paths {
-			b, err := os.ReadFile(p)
-			if err != nil {
-				return "", err
-			}
-			fmt.Fprintf(h, "%s/%s %d\n%s\n", d, filepath.Base(p), len(b), b)
-		}
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"kvfence/impl/overlay"
 )
 
 const sample = `package p
@@ -104,7 +106,7 @@ func TestFirstFailure_ReadsTheOutputOfATestBinary(t *testing.T) {
 		{"=== RUN   TestC\n", "TestC", "time limit"},
 		{"=== RUN   TestC\nfatal error: out of memory\n", "TestC", "panics"},
 	} {
-		test, how := firstFailure(c.out)
+		test, how := overlay.FirstFailure(c.out)
 		require.Equal(t, []string{c.test, c.how}, []string{test, how})
 	}
 }

@@ -1,15 +1,13 @@
 package mutants
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kvfence/impl/overlay"
 )
 
 // Tag is the build tag of the switches; without it the rewritten files do not compile.
@@ -99,71 +97,33 @@ func readAll(root string) (out []*file, err error) {
 
 // WriteOverlay writes the rewritten packages into dir and returns the file for `go build -overlay`, the sites by number, and a hash
 // of what it wrote.
-func WriteOverlay(root, dir string) (overlay string, sites []Site, sum string, err error) {
+func WriteOverlay(root, dir string) (path string, sites []Site, sum string, err error) {
 	files, err := readAll(root)
 	if err != nil {
 		return "", nil, "", err
 	}
-	if root, err = filepath.Abs(root); err != nil {
+	w, err := overlay.New(root, dir)
+	if err != nil {
 		return "", nil, "", err
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return "", nil, "", err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", nil, "", err
-	}
-	replace, h := map[string]string{}, sha256.New()
-	put := func(path string, text []byte) error {
-		to := filepath.Join(dir, strings.ReplaceAll(path, "/", "_"))
-		replace[filepath.Join(root, path)] = to
-		fmt.Fprintf(h, "%s %d\n%s", path, len(text), text)
-		return os.WriteFile(to, text, 0o644)
 	}
 	for _, f := range files {
 		sites = append(sites, f.sites...)
-		if err := put(f.path, f.rewritten()); err != nil {
+		if err := w.Put(f.path, f.rewritten()); err != nil {
 			return "", nil, "", err
 		}
 	}
 	for _, p := range Packages() {
 		text := fmt.Sprintf(switchFile, filepath.Base(p), len(sites))
-		if err := put(p+"/mutants_switch.go", []byte(text)); err != nil {
+		if err := w.Put(p+"/mutants_switch.go", []byte(text)); err != nil {
 			return "", nil, "", err
 		}
 	}
-	if err := putDifferences(root, os.ReadFile, put); err != nil {
+	if err := putDifferences(root, os.ReadFile, w.Put); err != nil {
 		return "", nil, "", err
 	}
-	b, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", nil, "", err
-	}
-	overlay = filepath.Join(dir, "overlay.json")
-	return overlay, sites, hex.EncodeToString(h.Sum(nil)[:4]), os.WriteFile(overlay, b, 0o644)
+	path, sum, err = w.Close()
+	return path, sites, sum, err
 }
 
-// rewritten is the file with its switches, line by line where it was.
-func (f *file) rewritten() []byte {
-	edits := slices.Clone(f.edits)
-	slices.SortStableFunc(edits, func(a, b edit) int {
-		switch {
-		case a.at != b.at:
-			return cmp.Compare(a.at, b.at)
-		case a.close != b.close && a.close:
-			return -1
-		case a.close != b.close:
-			return 1
-		case a.close:
-			return cmp.Compare(b.seq, a.seq)
-		}
-		return cmp.Compare(a.seq, b.seq)
-	})
-	var out []byte
-	at := 0
-	for _, e := range edits {
-		out = append(append(out, f.src[at:e.at]...), e.text...)
-		at = e.at
-	}
-	return append([]byte("//go:build mutants\n\n//line "+filepath.Base(f.path)+":1\n"), append(out, f.src[at:]...)...)
-}
+// rewritten is the file with its switches.
+func (f *file) rewritten() []byte { return overlay.Rewritten(Tag, f.path, f.src, f.edits) }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"kvfence/impl/overlay"
 )
 
 // Kind is what a mutant of the core drops.
@@ -35,15 +37,6 @@ type Site struct {
 	Line int
 }
 
-// edit is text to be put in at an offset. Of several at one offset those that close come first, inner ones before outer ones,
-// then those that open, outer ones before inner ones.
-type edit struct {
-	at    int
-	close bool
-	seq   int
-	text  string
-}
-
 // file is one source file while it is read.
 type file struct {
 	set   *token.FileSet
@@ -53,7 +46,7 @@ type file struct {
 	pkg   string
 	first int // number of the first site
 	sites []Site
-	edits []edit
+	edits []overlay.Edit
 	names map[string]int
 	chain map[ast.Expr]bool // conditions that a longer one has covered
 
@@ -143,7 +136,7 @@ func (f *file) site(kind Kind, n ast.Node, text string) int {
 // wrap puts text before and behind a node.
 func (f *file) wrap(n ast.Node, open, close string) {
 	seq := len(f.edits)
-	f.edits = append(f.edits, edit{f.offset(n.Pos()), false, seq, open}, edit{f.offset(n.End()), true, seq, close})
+	f.edits = append(f.edits, overlay.Edit{At: f.offset(n.Pos()), Seq: seq, Text: open}, overlay.Edit{At: f.offset(n.End()), Close: true, Seq: seq, Text: close})
 }
 
 // never and always are the two ways in which a condition is dropped.
