@@ -151,7 +151,7 @@ func TestCaseB10_OneComponentFails_TheRequestFailsByName(t *testing.T) {
 	s.HoldOp = func(op mem.Op) bool { return op.Kind == mem.Write && op.Lease == 1 }
 	state := func() *mem.Op {
 		for _, op := range s.fabric.Pending() {
-			if src := s.sourceOf(op.Link); op.Kind == mem.Write && src != nil && src.l.writes[op.ID][op.Index].Component == spec.State {
+			if e := s.endsOf(op.Link); op.Kind == mem.Write && e.srcAlive() && e.src.writes[op.ID][op.Index].Component == spec.State {
 				return &op
 			}
 		}
@@ -170,8 +170,8 @@ func TestCaseB12_AuxiliaryRecord_HasOneWriterAndASlowOneHitsNobody(t *testing.T)
 	writers := map[spec.Rank]bool{}
 	aux := func() *mem.Op {
 		for _, op := range s.fabric.Pending() {
-			if src := s.sourceOf(op.Link); op.Kind == mem.Write && src != nil && src.l.writes[op.ID][op.Index].Component == spec.Aux {
-				writers[src.r.rank] = true
+			if e := s.endsOf(op.Link); op.Kind == mem.Write && e.srcAlive() && e.src.writes[op.ID][op.Index].Component == spec.Aux {
+				writers[e.srcRank.rank] = true
 				return &op
 			}
 		}

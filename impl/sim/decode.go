@@ -82,12 +82,11 @@ func (d *decodeSide) start() {
 	}
 	l, err := core.NewDecodeLeader(lc)
 	if err != nil {
-		w.violate("decode leader: %v", err)
+		w.violate(Contract, "decode leader: %v", err)
 		return
 	}
 	d.l = l
-	d.lead = &host{side: &d.side, name: fmt.Sprintf("d%d", d.slot), m: l, act: d.act}
-	d.hosts = append(d.hosts, d.lead)
+	d.lead = d.newHost(fmt.Sprintf("d%d", d.slot), l, d.act)
 	for r := range d.ranks {
 		rc := core.DecodeRankConfig{Identity: id(r), Layouts: layouts[r], Window: w.cfg.Window, Digests: true, Peers: peers, MaxPublished: w.cfg.Sharing}
 		if w.cfg.DecodeRank != nil {
@@ -95,11 +94,11 @@ func (d *decodeSide) start() {
 		}
 		m, err := core.NewDecodeRank(rc)
 		if err != nil {
-			w.violate("decode rank: %v", err)
+			w.violate(Contract, "decode rank: %v", err)
 			return
 		}
 		k := &decodeRank{side: d, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), links: map[core.PeerID]*targetLink{}}
-		k.host = &host{side: &d.side, name: fmt.Sprintf("d%d.%d", d.slot, r), m: m, act: k.act}
+		k.host = d.newHost(fmt.Sprintf("d%d.%d", d.slot, r), m, k.act)
 		i := core.PeerID(0)
 		for s, n := range w.cfg.Prefill {
 			for pr := range n {
@@ -110,7 +109,6 @@ func (d *decodeSide) start() {
 			}
 		}
 		d.ranks[r] = k
-		d.hosts = append(d.hosts, k.host)
 	}
 }
 
@@ -154,23 +152,29 @@ func (d *decodeSide) lose() {
 }
 
 // dials adds the connects that are due.
-func (d *decodeSide) dials(run []func(), soon func(core.Time)) []func() {
+func (d *decodeSide) dials() {
+	d.eachDial(func(r *decodeRank, t *targetLink) {
+		if t.dialAt <= d.w.now {
+			d.w.run = append(d.w.run, choice{dialer: r, link: t})
+		}
+	})
+}
+
+// eachDial visits the links that are to be dialed and whose other end can be reached.
+func (d *decodeSide) eachDial(visit func(*decodeRank, *targetLink)) {
 	if !d.up || d.paused {
-		return run
+		return
 	}
 	for _, r := range d.ranks {
 		for _, t := range r.order {
-			p := d.w.prefill[t.slot]
-			switch {
-			case t.conn != nil || !p.up || r.host.dead || p.ranks[t.rank].host.dead || d.w.cuts[[2]int{t.slot, d.slot}]:
-			case t.dialAt > d.w.now:
-				soon(t.dialAt)
-			default:
-				run = append(run, func() { r.dial(t, p.ranks[t.rank]) })
+			if t.conn != nil || r.host.dead {
+				continue
+			}
+			if p := d.w.prefill[t.slot]; p.up && !p.ranks[t.rank].host.dead && !d.w.cuts[[2]int{t.slot, d.slot}] {
+				visit(r, t)
 			}
 		}
 	}
-	return run
 }
 
 func (r *decodeRank) dial(t *targetLink, p *prefillRank) {
@@ -180,7 +184,7 @@ func (r *decodeRank) dial(t *targetLink, p *prefillRank) {
 	w.conns = append(w.conns, t.conn)
 	e := core.Dialed{Peer: t.peer, Conn: t.conn.id}
 	for i := range e.Nonce {
-		e.Nonce[i] = byte(w.rng.Uint32())
+		e.Nonce[i] = byte(w.noise.Uint32())
 	}
 	r.side.later(r.host, e)
 }
@@ -189,7 +193,7 @@ func (r *decodeRank) dial(t *targetLink, p *prefillRank) {
 func (r *decodeRank) lost(c *conn) {
 	t := r.links[c.dPeer]
 	if t.conn == c {
-		t.conn, t.dialAt = nil, r.side.w.now+core.Time(1_000_000+r.side.w.rng.Int64N(20_000_000))
+		t.conn, t.dialAt = nil, r.side.w.now+core.Time(1_000_000+r.side.w.chance.pick(20_000_000))
 	}
 	r.side.later(r.host, core.ConnLost{Peer: c.dPeer, Conn: c.id})
 }
@@ -217,7 +221,7 @@ func (d *decodeSide) act(a core.Action) {
 	case core.RunStep:
 		d.begin(&read{transfer: a.Transfer, leases: a.Leases, run: a}, a.Pos)
 	default:
-		d.w.violate("%s: the driver does not know %T", d.lead.name, a)
+		d.w.violate(Contract, "%s: the driver does not know %T", d.lead.name, a)
 	}
 }
 
@@ -227,7 +231,7 @@ func (r *decodeRank) act(a core.Action) {
 	switch a := a.(type) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.dUp() && c.d == r {
-			w.note("%s says %T to %d", r.host.name, a.Env.Body, a.Peer)
+			w.noteSend(r.host, a.Peer, a.Env)
 			w.transmit(&c.toP, true, a.Env)
 		}
 	case core.CloseConn:
@@ -244,11 +248,12 @@ func (r *decodeRank) act(a core.Action) {
 		r.fence(a)
 	case core.Allow:
 		if !r.links[a.Peer].grants.Allow(a.Grant) {
-			w.violate("%s: lease %d cannot enter the grant table", r.host.name, a.Grant.Lease)
+			w.violate(Contract, "%s: lease %d cannot enter the grant table", r.host.name, a.Grant.Lease)
 		}
 	case core.Revoke:
 		r.links[a.Peer].grants.Revoke(a.Lease)
 	case core.VoidTags:
+		r.expel(a.Component, a.Pages)
 		for _, page := range a.Pages {
 			r.mem[a.Component].VoidTags(page)
 		}
@@ -267,7 +272,7 @@ func (r *decodeRank) act(a core.Action) {
 		w.note("%s alarm lease %d: %v", r.host.name, a.Lease, a.Bad)
 		w.alarms++
 	default:
-		w.violate("%s: the driver does not know %T", r.host.name, a)
+		w.violate(Contract, "%s: the driver does not know %T", r.host.name, a)
 	}
 }
 
@@ -277,10 +282,10 @@ func (r *decodeRank) openData(a core.OpenData) {
 	p := &targetPath{copies: map[uint64][]transport.Copy{}, theirs: a.Info.PeerLayouts, info: transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}}
 	up := core.DataUp{Peer: a.Peer, Epoch: a.Epoch}
 	peer := w.prefill[t.slot]
-	sp := w.sourcePath(p.info)
+	e := w.endsOf(p.info)
 	sink := &targetSink{r, t, p}
 	switch {
-	case sp == nil || sp.l.fenced || w.cuts[[2]int{t.slot, r.side.slot}]:
+	case !e.srcAlive() || e.src.info != p.info || e.src.fenced || w.cuts[[2]int{t.slot, r.side.slot}]:
 		up.Err = "nobody listens for this path"
 	case a.Info.Pull:
 		rd, err := w.fabric.OpenReader(p.info, r.mem, sink)
@@ -292,27 +297,36 @@ func (r *decodeRank) openData(a core.OpenData) {
 		if p.dst = dst; err != nil {
 			p.dst, up.Err = nil, err.Error()
 		} else {
-			peer.later(sp.r.host, core.DataUp{Peer: sp.l.peer, Epoch: a.Epoch})
+			peer.later(e.srcRank.host, core.DataUp{Peer: e.src.peer, Epoch: a.Epoch})
 		}
 	}
 	if up.Err == "" {
 		t.paths = append(t.paths, p)
+		e.dst, e.dstLink, e.dstRank, e.dstLife = p, t, r, r.side.life
 	}
 	r.side.later(r.host, up)
 }
 
-// sourcePath finds prefill's end of a path in a live process; nil if there is none.
-func (w *World) sourcePath(info transport.LinkInfo) *sourceSink {
-	for _, p := range w.prefill {
-		for _, r := range p.ranks {
-			for _, l := range r.order {
-				if p.up && !r.host.dead && l.info == info {
-					return &sourceSink{r, l}
+// expel sees to it that nothing is being placed into pages that are handed out now, as impl/node does: a doubled write may stand between
+// its check and its tag when the receipt is taken. Its stream is cut, and the copy that it is in comes to its end first.
+func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
+	w := r.side.w
+	for _, t := range r.order {
+		if !t.grants.Strays(c, pages) {
+			continue
+		}
+		for _, p := range t.paths {
+			if p.dst == nil || p.fenced {
+				continue
+			}
+			for _, op := range w.fabric.Pending() {
+				for op.Kind == mem.Write && op.Link == p.info && op.State >= mem.Checked && w.fabric.Step(op.Ref, mem.Advance) == nil {
+					w.sum.add(uint64(op.Ref))
 				}
 			}
+			w.fabric.CutPush(p.info)
 		}
 	}
-	return nil
 }
 
 // fence raises the epoch first, then waits for every placer and copy of the older ones.

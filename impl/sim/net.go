@@ -24,9 +24,10 @@ type conn struct {
 
 // packet is one message under way, or the end of the stream.
 type packet struct {
-	at  core.Time
-	env spec.Envelope
-	eof bool
+	at    core.Time
+	env   spec.Envelope
+	eof   bool
+	loose bool // may overtake
 }
 
 func (c *conn) dUp() bool {
@@ -38,60 +39,90 @@ func (c *conn) pUp() bool {
 
 // transmit puts a message on its way. Faults lose, double or delay it; the end of a stream is never lost.
 func (w *World) transmit(q *[]packet, toPrefill bool, env spec.Envelope) {
-	n := 1
-	switch f := w.cfg.Net; {
+	n, f := 1, w.cfg.Net
+	switch v := int64(0); {
 	case w.LoseMsg != nil && w.LoseMsg(toPrefill, env):
 		n = 0
-	case w.rng.IntN(100) < f.Drop:
-		n = 0
-	case w.rng.IntN(100) < f.Duplicate:
-		n = 2
+	case f.Drop+f.Duplicate == 0:
+	default:
+		if v = w.chance.pick(100); v >= int64(100-f.Drop) {
+			n = 0
+		} else if v >= int64(100-f.Drop-f.Duplicate) {
+			n = 2
+		}
 	}
 	for range n {
-		*q = append(*q, packet{at: w.now + core.Time(w.rng.Int64N(200_000)), env: env})
+		*q = append(*q, packet{at: w.now + core.Time(w.chance.delay(200_000)), env: env, loose: w.chance.percent(f.Reorder)})
 	}
 }
 
-// packets adds what can arrive now. Without reordering only the head of a stream can.
-func (w *World) packets(run []func(), soon func(core.Time)) []func() {
+// packets adds what can arrive now: the head of a stream, and what may overtake it.
+func (w *World) packets() {
 	kept := w.conns[:0]
 	for _, c := range w.conns {
-		if !c.dUp() && !c.pUp() {
+		d, p := c.dUp(), c.pUp()
+		if !d && !p {
 			continue
 		}
 		kept = append(kept, c)
-		cut := w.cuts[[2]int{c.p.side.slot, c.d.side.slot}]
-		run = w.arrivals(run, soon, c, &c.toP, true, c.pUp() && !c.p.side.paused && !cut, c.atPrefill)
-		run = w.arrivals(run, soon, c, &c.toD, false, c.dUp() && !c.d.side.paused && !cut, c.atDecode)
+		if len(c.toP)+len(c.toD) == 0 || len(w.cuts) > 0 && w.cuts[[2]int{c.p.side.slot, c.d.side.slot}] {
+			continue
+		}
+		if p && !c.p.side.paused {
+			w.arrivals(c, c.toP, true)
+		}
+		if d && !c.d.side.paused {
+			w.arrivals(c, c.toD, false)
+		}
 	}
+	clear(w.conns[len(kept):])
 	w.conns = kept
-	return run
 }
 
-func (w *World) arrivals(run []func(), soon func(core.Time), c *conn, q *[]packet, toPrefill, open bool, take func(packet)) []func() {
-	if !open || len(*q) == 0 {
-		return run
-	}
-	n, ahead := 1, 0 // ahead: packets that were passed over because a scenario holds them
-	if w.cfg.Net.Reorder > 0 {
-		n = 3
-	}
-	for i := 0; i < len(*q) && i < n+ahead; i++ {
-		p := (*q)[i]
+func (w *World) arrivals(c *conn, q []packet, toPrefill bool) {
+	n, ahead := 3, 0 // ahead: packets that were passed over because a scenario holds them
+	for i := 0; i < len(q) && i < n+ahead; i++ {
+		p := &q[i]
 		switch {
 		case !p.eof && w.HoldMsg != nil && w.HoldMsg(toPrefill, p.env):
 			ahead++
-		case i > ahead && (p.eof || w.rng.IntN(100) >= w.cfg.Net.Reorder):
-		case p.at > w.now:
-			soon(p.at)
-		default:
-			run = append(run, func() {
-				*q = append((*q)[:i:i], (*q)[i+1:]...)
-				take(p)
-			})
+		case i > ahead && (p.eof || !p.loose):
+		case p.at <= w.now:
+			w.run = append(w.run, choice{conn: c, toPrefill: toPrefill, at: i})
 		}
 	}
-	return run
+}
+
+// soonest tells when a packet that could arrive but for the time can.
+func (c *conn) soonest(soon func(core.Time)) {
+	w := c.d.side.w
+	if len(w.cuts) > 0 && w.cuts[[2]int{c.p.side.slot, c.d.side.slot}] {
+		return
+	}
+	each := func(q []packet, toPrefill bool) {
+		for i := range q {
+			if q[i].eof || w.HoldMsg == nil || !w.HoldMsg(toPrefill, q[i].env) {
+				soon(q[i].at)
+			}
+		}
+	}
+	if c.pUp() && !c.p.side.paused {
+		each(c.toP, true)
+	}
+	if c.dUp() && !c.d.side.paused {
+		each(c.toD, false)
+	}
+}
+
+// arrive delivers the packet in a place of a queue.
+func (c *conn) arrive(toPrefill bool, at int) {
+	q, take := &c.toD, c.atDecode
+	if toPrefill {
+		q, take = &c.toP, c.atPrefill
+	}
+	p := (*q)[at]
+	*q = append((*q)[:at], (*q)[at+1:]...)
+	take(p)
 }
 
 // atPrefill delivers a packet to the prefill end.
@@ -106,7 +137,7 @@ func (c *conn) atPrefill(p packet) {
 		c.pPeer = r.peerOf(m.Identity.Incarnation)
 		var key [32]byte
 		for i := range key {
-			key[i] = byte(r.side.w.rng.Uint32())
+			key[i] = byte(r.side.w.noise.Uint32())
 		}
 		r.side.later(r.host, core.ConnectIn{Peer: c.pPeer, Conn: c.id, Env: p.env, Key: key, DataAddress: fmt.Sprintf("p%d.%d", r.side.slot, r.rank)})
 		return

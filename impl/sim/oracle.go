@@ -6,7 +6,6 @@ import (
 
 	"kvfence/impl/core"
 	"kvfence/impl/pages"
-	"kvfence/impl/transport"
 	"kvfence/impl/transport/mem"
 	"kvfence/spec"
 )
@@ -14,28 +13,16 @@ import (
 // check looks, between any two steps, at what the machines cannot see: the writes under way. A write that is not launched has its
 // source page (I6); one that may still land has its destination page, in its generation (I2), whatever the grant table would say.
 func (w *World) check() {
-	for _, op := range w.fabric.Pending() {
-		if (op.Kind == mem.Write && op.State >= mem.Checked || op.Kind == mem.Job) && w.targetFenced(op.Link) {
-			w.violate("I16: the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
-		}
-		if op.Kind == mem.Job {
-			w.checkCopies(op)
-		}
-		if op.Kind != mem.Write || w.lax {
-			continue
-		}
-		src := w.sourceOf(op.Link)
-		if src == nil {
-			continue // its process is dead
-		}
-		wr := src.l.writes[op.ID][op.Index]
-		if op.State == mem.Queued {
-			if v := src.r.m.Page(wr.Component, wr.Src); v.State == pages.Free {
-				w.violate("I6: %s %s page %d is free and a write of lease %d still reads it", src.r.host.name, wr.Component, wr.Src, op.Lease)
-			}
-		}
-		if !op.Again || op.State >= mem.Checked {
-			w.checkTarget(op, wr) // a doubled write stands behind no notice: only the grant table keeps it out (I7)
+	if !w.stirred {
+		return
+	}
+	w.stirred = false
+	for i := range w.fabric.Len() {
+		switch op := w.fabric.At(i); op.Kind {
+		case mem.Write:
+			w.checkWrite(op, w.endsOf(op.Link))
+		case mem.Job:
+			w.checkJob(op, w.endsOf(op.Link))
 		}
 	}
 	for _, p := range w.prefill {
@@ -46,26 +33,48 @@ func (w *World) check() {
 	}
 }
 
-// checkCopies: what a reader copies, or will, is still the page that it was offered (I6).
-func (w *World) checkCopies(op mem.Op) {
-	src := w.sourceOf(op.Link)
-	if src == nil {
+// checkWrite looks at one write under way.
+func (w *World) checkWrite(op *mem.Op, e *ends) {
+	if op.State >= mem.Checked && e.dstAlive() && e.dst.fenced {
+		w.violate(I16, "the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
+	}
+	if w.lax || !e.srcAlive() { // its process is dead
 		return
 	}
-	for _, d := range w.decode {
-		for _, r := range d.ranks {
-			for _, t := range r.order {
-				for _, p := range t.paths {
-					if p.info != op.Link {
-						continue
-					}
-					for _, c := range p.copies[op.ID][min(op.Index, len(p.copies[op.ID])):] {
-						if v := src.r.m.Page(c.Component, c.Src.Page); v.State == pages.Free || v.Gen != c.Src.Gen {
-							w.violate("I6: %s %s page %d is %s in generation %d, and lease %d copies generation %d of it", src.r.host.name, c.Component, c.Src.Page, v.State, v.Gen, op.Lease, c.Src.Gen)
-						}
-					}
-				}
-			}
+	wr := e.src.writes[op.ID][op.Index]
+	if op.State == mem.Queued {
+		if v := e.srcRank.m.Page(wr.Component, wr.Src); v.State == pages.Free {
+			w.violate(I6, "%s %s page %d is free and a write of lease %d still reads it", e.srcRank.host.name, wr.Component, wr.Src, op.Lease)
+		}
+	}
+	if op.Again && op.State < mem.Checked || !e.dstAlive() || e.dst.fenced {
+		return // a doubled write stands behind no notice: only the grant table keeps it out (I7)
+	}
+	v := e.dstRank.m.Page(wr.Component, wr.Dst.Page)
+	if op.Again && v.State == pages.Free && v.Gen == wr.Dst.Gen {
+		return // nobody has the page, and who gets it sees first that nothing is placed there: see expel
+	}
+	if v.State == pages.Free || v.Gen != wr.Dst.Gen {
+		w.violate(I2, "%s %s page %d generation %d is %s in generation %d, and a write of lease %d may land in it",
+			e.dstRank.host.name, wr.Component, wr.Dst.Page, wr.Dst.Gen, v.State, v.Gen, op.Lease)
+	}
+}
+
+// checkJob: what a reader copies, or will, is still the page that it was offered (I6).
+func (w *World) checkJob(op *mem.Op, e *ends) {
+	if !e.dstAlive() {
+		return
+	}
+	if e.dst.fenced {
+		w.violate(I16, "the fence of epoch %d is back, and %s %d of lease %d still places", op.Link.Epoch, op.Kind, op.Ref, op.Lease)
+	}
+	if !e.srcAlive() {
+		return
+	}
+	copies := e.dst.copies[op.ID]
+	for _, c := range copies[min(op.Index, len(copies)):] {
+		if v := e.srcRank.m.Page(c.Component, c.Src.Page); v.State == pages.Free || v.Gen != c.Src.Gen {
+			w.violate(I6, "%s %s page %d is %s in generation %d, and lease %d copies generation %d of it", e.srcRank.host.name, c.Component, c.Src.Page, v.State, v.Gen, op.Lease, c.Src.Gen)
 		}
 	}
 }
@@ -79,65 +88,25 @@ func (w *World) checkKernel(p *prefillSide) {
 		for c, ps := range p.running.Pages[k] {
 			for _, g := range ps {
 				if v := r.m.Page(spec.Component(c), g.Page); !r.host.dead && (v.State == pages.Free || v.Gen != g.Gen) {
-					w.violate("I2: %s %s page %d is %s in generation %d, and a kernel of %s writes generation %d", r.host.name, spec.Component(c), g.Page, v.State, v.Gen, p.running.Transfer, g.Gen)
+					w.violate(I2, "%s %s page %d is %s in generation %d, and a kernel of %s writes generation %d", r.host.name, spec.Component(c), g.Page, v.State, v.Gen, p.running.Transfer, g.Gen)
 				}
 			}
 		}
 	}
 }
-
-func (w *World) checkTarget(op mem.Op, wr transport.Write) {
-	for _, d := range w.decode {
-		if !d.up {
-			continue
-		}
-		for _, r := range d.ranks {
-			for _, t := range r.order {
-				for _, p := range t.paths {
-					if p.info != op.Link || p.fenced || r.host.dead {
-						continue
-					}
-					if v := r.m.Page(wr.Component, wr.Dst.Page); v.State == pages.Free || v.Gen != wr.Dst.Gen {
-						w.violate("I2: %s %s page %d generation %d is %s in generation %d, and a write of lease %d may land in it",
-							r.host.name, wr.Component, wr.Dst.Page, wr.Dst.Gen, v.State, v.Gen, op.Lease)
-					}
-				}
-			}
-		}
-	}
-}
-
-// targetFenced reports a path of a live decode process whose fence the fabric has reported.
-func (w *World) targetFenced(info transport.LinkInfo) bool {
-	for _, d := range w.decode {
-		for _, r := range d.ranks {
-			for _, t := range r.order {
-				for _, p := range t.paths {
-					if d.up && !r.host.dead && p.info == info {
-						return p.fenced
-					}
-				}
-			}
-		}
-	}
-	return false
-}
-
-// sourceOf is like sourcePath, fenced or not.
-func (w *World) sourceOf(info transport.LinkInfo) *sourceSink { return w.sourcePath(info) }
 
 func (w *World) checkLedgers() {
 	for _, p := range w.prefill {
 		for _, r := range p.ranks {
 			if err := r.m.Check(); p.up && err != nil {
-				w.violate("%s: %v", r.host.name, err)
+				w.violate(I17, "%s: %v", r.host.name, err)
 			}
 		}
 	}
 	for _, d := range w.decode {
 		for _, r := range d.ranks {
 			if err := r.m.Check(); d.up && err != nil {
-				w.violate("%s: %v", r.host.name, err)
+				w.violate(I17, "%s: %v", r.host.name, err)
 			}
 		}
 	}

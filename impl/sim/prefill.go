@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,12 +72,11 @@ func (p *prefillSide) start() {
 	}
 	l, err := core.NewPrefillLeader(lc)
 	if err != nil {
-		w.violate("prefill leader: %v", err)
+		w.violate(Contract, "prefill leader: %v", err)
 		return
 	}
 	p.l = l
-	p.lead = &host{side: &p.side, name: fmt.Sprintf("p%d", p.slot), m: l, act: p.act}
-	p.hosts = append(p.hosts, p.lead)
+	p.lead = p.newHost(fmt.Sprintf("p%d", p.slot), l, p.act)
 	for r := range p.ranks {
 		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: w.cfg.Window, Digests: true, Pull: true, MaxPublished: w.cfg.Sources}
 		if w.cfg.PrefillRank != nil {
@@ -84,13 +84,12 @@ func (p *prefillSide) start() {
 		}
 		m, err := core.NewPrefillRank(rc)
 		if err != nil {
-			w.violate("prefill rank: %v", err)
+			w.violate(Contract, "prefill rank: %v", err)
 			return
 		}
 		k := &prefillRank{side: p, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), peers: map[spec.Incarnation]core.PeerID{}, links: map[pathKey]*sourcePath{}}
-		k.host = &host{side: &p.side, name: fmt.Sprintf("p%d.%d", p.slot, r), m: m, act: k.act}
+		k.host = p.newHost(fmt.Sprintf("p%d.%d", p.slot, r), m, k.act)
 		p.ranks[r] = k
-		p.hosts = append(p.hosts, k.host)
 	}
 }
 
@@ -128,11 +127,11 @@ func (w *World) memory(ls []spec.Layout) (m device.Memory) {
 	for _, l := range ls {
 		pool, err := device.NewPool(l, nil, nil)
 		if err != nil {
-			w.violate("pool: %v", err)
+			w.violate(Contract, "pool: %v", err)
 			return m
 		}
-		for i := range pool.Bytes {
-			pool.Bytes[i] = byte(w.rng.Uint32())
+		for i := 0; i+8 <= len(pool.Bytes); i += 8 {
+			binary.LittleEndian.PutUint64(pool.Bytes[i:], w.noise.Uint64())
 		}
 		m[l.Component] = pool
 	}
@@ -167,7 +166,7 @@ func (p *prefillSide) act(a core.Action) {
 func (p *prefillSide) compute(a core.Compute) {
 	x := p.w.xfers[a.Transfer]
 	if x == nil {
-		p.w.violate("compute of a transfer that nobody asked for: %s", a.Transfer)
+		p.w.violate(Contract, "compute of a transfer that nobody asked for: %s", a.Transfer)
 		return
 	}
 	fill := func(noise byte) {
@@ -182,7 +181,7 @@ func (p *prefillSide) compute(a core.Compute) {
 	done := core.ComputeDone{Transfer: a.Transfer, From: a.From, To: a.To}
 	if p.w.FailCompute != nil {
 		if done.Err = p.w.FailCompute(a); done.Err != "" {
-			p.w.work(p.lead, "compute", 3_000_000, func() { p.later(p.lead, done) })
+			p.w.work(p.lead, 3_000_000, func() { p.later(p.lead, done) })
 			return
 		}
 	}
@@ -190,11 +189,11 @@ func (p *prefillSide) compute(a core.Compute) {
 	p.running = &a
 	if p.w.cfg.Plant.SealEarly {
 		p.later(p.lead, done)
-		p.w.work(p.lead, "compute", 3_000_000, func() { fill(0) })
+		p.w.work(p.lead, 3_000_000, func() { fill(0) })
 		p.running = nil
 		return
 	}
-	p.w.work(p.lead, "compute", 3_000_000, func() {
+	p.w.work(p.lead, 3_000_000, func() {
 		fill(0)
 		p.running = nil
 		p.later(p.lead, done)
@@ -213,7 +212,7 @@ func (r *prefillRank) act(a core.Action) {
 	switch a := a.(type) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.pUp() && c.p == r {
-			w.note("%s says %T to %d", r.host.name, a.Env.Body, a.Peer)
+			w.noteSend(r.host, a.Peer, a.Env)
 			w.transmit(&c.toD, false, a.Env)
 		}
 	case core.CloseConn:
@@ -231,7 +230,7 @@ func (r *prefillRank) act(a core.Action) {
 	case core.Fence:
 		r.fence(a)
 	case core.Seal:
-		w.work(r.host, "seal", 1_000_000, func() { s.later(r.host, r.seal(a)) })
+		w.work(r.host, 1_000_000, func() { s.later(r.host, r.seal(a)) })
 	case core.Post:
 		r.post(a)
 	case core.Notice:
@@ -240,7 +239,7 @@ func (r *prefillRank) act(a core.Action) {
 			l.src.Notice(a.Lease, a.Number)
 		}
 	default:
-		w.violate("%s: the driver does not know %T", r.host.name, a)
+		w.violate(Contract, "%s: the driver does not know %T", r.host.name, a)
 	}
 }
 
@@ -262,6 +261,8 @@ func (r *prefillRank) expect(a core.ExpectData) {
 	}
 	r.links[l.pathKey] = l
 	r.order = append(r.order, l)
+	e := w.endsOf(l.info)
+	e.src, e.srcRank, e.srcLife = l, r, r.side.life
 }
 
 // fence ends every path of a peer up to an epoch, and says so when the last has ended.
@@ -300,12 +301,12 @@ func (r *prefillRank) seal(a core.Seal) core.Sealed {
 		pool := r.mem[it.Part.Component]
 		segs, err := it.Part.Segments(pool.Layout, it.Index, nil)
 		if err != nil {
-			r.side.w.violate("seal: %v", err)
+			r.side.w.violate(Contract, "seal: %v", err)
 			return out
 		}
 		used := spec.UsedBytes(segs)
 		if used != it.Tag.Used {
-			r.side.w.violate("seal of %d bytes, the tag says %d", used, it.Tag.Used)
+			r.side.w.violate(Contract, "seal of %d bytes, the tag says %d", used, it.Tag.Used)
 		}
 		tag := it.Tag
 		tag.Digest = device.DigestSegments(pool.Page(it.Src.Page), segs, device.HeaderOf(it.Part, pool.Layout, it.Index, used))
@@ -322,14 +323,14 @@ func (r *prefillRank) post(a core.Post) {
 	w := r.side.w
 	l := r.links[pathKey{a.Peer, a.Epoch}]
 	if l == nil || l.src == nil {
-		w.violate("%s posts on a path that is not open", r.host.name)
+		w.violate(Contract, "%s posts on a path that is not open", r.host.name)
 		return
 	}
 	b := transport.Batch{ID: a.Batch, Lease: a.Lease}
 	for _, it := range a.Items {
 		segs, err := it.Part.Segments(r.mem[it.Part.Component].Layout, it.Index, nil)
 		if err != nil {
-			w.violate("post: %v", err)
+			w.violate(Contract, "post: %v", err)
 			return
 		}
 		b.Writes = append(b.Writes, transport.Write{Component: it.Part.Component, Part: it.Part.Index, Index: it.Index,

@@ -33,7 +33,7 @@ func (r *decodeRank) verify(a core.Verify) {
 			}
 		}
 	}
-	r.side.w.work(r.host, "verify", 1_000_000, func() {
+	r.side.w.work(r.host, 1_000_000, func() {
 		v := core.Verified{Lease: a.Lease}
 		for _, c := range a.Checks {
 			pool := r.mem[c.Component]
@@ -84,7 +84,7 @@ func (r *decodeRank) pullCopy(a core.PullCopy) {
 		src, err1 := it.Part.Segments(theirs, it.Index, nil)
 		dst, err2 := it.Part.Segments(own, it.Index, nil)
 		if err1 != nil || err2 != nil {
-			r.side.w.violate("copy: %v %v", err1, err2)
+			r.side.w.violate(Contract, "copy: %v %v", err1, err2)
 			return
 		}
 		j.Copies = append(j.Copies, transport.Copy{Component: it.Part.Component, Part: it.Part.Index, Index: it.Index, Src: it.Src, SrcSlot: it.SrcSlot,
@@ -110,21 +110,14 @@ type read struct {
 // begin asks every rank for its block table, behind what the leader has sent them before.
 func (d *decodeSide) begin(rd *read, pos uint32) {
 	rd.tables, rd.bad = make([]*core.ReadPages, len(d.ranks)), make([][]core.BadPart, len(d.ranks))
-	life := d.life
 	for k, r := range d.ranks {
-		d.box = append(d.box, func() {
-			if d.life == life {
-				r.asked = rd
-				d.w.step(r.host, core.ReadBegin{Lease: rd.leases[k], Pos: pos})
-				r.asked = nil
-			}
+		d.laterDo(func() {
+			r.asked = rd
+			d.w.step(r.host, core.ReadBegin{Lease: rd.leases[k], Pos: pos})
+			r.asked = nil
 		})
 	}
-	d.box = append(d.box, func() {
-		if d.life == life {
-			d.begun(rd)
-		}
-	})
+	d.laterDo(func() { d.begun(rd) })
 }
 
 // begun checks the tags and starts the kernel, if no rank refused.
@@ -139,12 +132,12 @@ func (d *decodeSide) begun(rd *read) {
 		d.ended(rd, false, 0)
 		return
 	}
-	d.w.work(d.lead, "kernel", 1_000_000, func() {
+	d.w.work(d.lead, 1_000_000, func() {
 		d.copies(rd)
 		whole := d.kernel(rd)
 		good := d.tagsGood(rd)
 		if good && !whole {
-			d.w.violate("I3: %s reads foreign bytes for transfer %s, and every tag agrees", d.lead.name, rd.transfer)
+			d.w.violate(I3, "%s reads foreign bytes for transfer %s, and every tag agrees", d.lead.name, rd.transfer)
 		}
 		x := d.known(rd)
 		d.ended(rd, good, x.toy.next(len(x.toy.chain)-1))
@@ -161,7 +154,7 @@ func (d *decodeSide) kernel(rd *read) bool {
 			x.toy.push(rd.run.Token)
 		}
 		if len(x.toy.chain) != int(upTo)+1 {
-			d.w.violate("step at %d, %d tokens are known of transfer %s", rd.run.Pos, len(x.toy.chain)-1, rd.transfer)
+			d.w.violate(Contract, "step at %d, %d tokens are known of transfer %s", rd.run.Pos, len(x.toy.chain)-1, rd.transfer)
 			return true
 		}
 		for k, r := range d.ranks { // the step writes its own position
@@ -207,10 +200,5 @@ func (d *decodeSide) ended(rd *read, ok bool, next int32) {
 	if rd.first {
 		ev = core.FirstRead{Transfer: rd.transfer, OK: ok, Tokens: uint32(d.w.xfers[rd.transfer].prompt), First: core.Token{ID: next}}
 	}
-	life := d.life
-	d.box = append(d.box, func() { // behind what the ranks have to say about bad tags: that is the first cause
-		if d.life == life {
-			d.later(d.lead, ev)
-		}
-	})
+	d.laterDo(func() { d.later(d.lead, ev) }) // behind what the ranks have to say about bad tags: that is the first cause
 }

@@ -23,6 +23,7 @@ type Request struct {
 	Final  bool // an Answer came
 
 	w      *World
+	toy    *toy // of prompt and tokens
 	source spec.SourceName
 	life   int
 }
@@ -89,42 +90,45 @@ func (q *Request) stands() *xfer {
 
 func (q *Request) opened(a core.OpenStream) {
 	if q.Opened || q.Final {
-		q.w.violate("request %d is opened twice or after its answer", q.ID)
+		q.w.violate(Answers, "request %d is opened twice or after its answer", q.ID)
 	}
 	q.Opened = true
 	if a.PromptTokens != uint32(len(q.Submit.Prompt)) || a.PrefillTokens != a.PromptTokens {
-		q.w.violate("request %d: prompt of %d tokens is counted as %d and %d", q.ID, len(q.Submit.Prompt), a.PromptTokens, a.PrefillTokens)
+		q.w.violate(Answers, "request %d: prompt of %d tokens is counted as %d and %d", q.ID, len(q.Submit.Prompt), a.PromptTokens, a.PrefillTokens)
 	}
 }
 
 // emit compares each token, as it leaves, with the one that a single process would have given.
 func (q *Request) emit(a core.Emit) {
 	if !q.Opened || q.Final {
-		q.w.violate("request %d: a token before its stream or after its answer", q.ID)
+		q.w.violate(Answers, "request %d: a token before its stream or after its answer", q.ID)
 	}
-	t := newToy(q.domain(), append(append([]int32(nil), q.Submit.Prompt...), q.Tokens...))
-	if want := t.next(len(t.chain) - 1); a.Token.ID != want {
-		q.w.violate("I3: request %d token %d is %d, alone it is %d", q.ID, len(q.Tokens), a.Token.ID, want)
+	if q.toy == nil {
+		q.toy = newToy(q.domain(), q.Submit.Prompt)
+	}
+	if want := q.toy.next(len(q.toy.chain) - 1); a.Token.ID != want {
+		q.w.violate(I3, "request %d token %d is %d, alone it is %d", q.ID, len(q.Tokens), a.Token.ID, want)
 	}
 	q.Tokens = append(q.Tokens, a.Token.ID)
+	q.toy.push(a.Token.ID)
 }
 
 // answer checks the one end of a request: a success is whole, a failure has its cause.
 func (q *Request) answer(a core.Answer) {
 	if q.Final {
-		q.w.violate("I11: request %d is answered twice", q.ID)
+		q.w.violate(I11, "request %d is answered twice", q.ID)
 	}
 	q.Done, q.Final, q.Finish, q.Cause, q.Detail, q.Limits = true, true, a.Finish, a.Cause, a.Detail, a.Limits
 	q.w.note("request %d answered %q %q %s", q.ID, a.Finish, a.Cause, a.Detail)
 	switch {
 	case a.Cause == "" && a.Finish != "length":
-		q.w.violate("I12: request %d ends well for no reason (%q)", q.ID, a.Finish)
+		q.w.violate(I12, "request %d ends well for no reason (%q)", q.ID, a.Finish)
 	case a.Cause == "" && q.Submit.MaxNew != 0 && len(q.Tokens) != int(q.Submit.MaxNew):
-		q.w.violate("I12: request %d ends well with %d of %d tokens", q.ID, len(q.Tokens), q.Submit.MaxNew)
+		q.w.violate(I12, "request %d ends well with %d of %d tokens", q.ID, len(q.Tokens), q.Submit.MaxNew)
 	case a.Cause != "" && (a.Finish != "" || !a.Cause.Known()):
-		q.w.violate("request %d fails with cause %q and finish %q", q.ID, a.Cause, a.Finish)
+		q.w.violate(Answers, "request %d fails with cause %q and finish %q", q.ID, a.Cause, a.Finish)
 	case a.Cause == spec.CauseInvariant:
-		q.w.violate("request %d: %s", q.ID, a.Detail)
+		q.w.violate(Answers, "request %d: %s", q.ID, a.Detail)
 	}
 }
 

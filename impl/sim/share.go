@@ -136,7 +136,7 @@ func (d *decodeSide) copies(rd *read) {
 				continue
 			}
 			if err := d.ranks[k].mem[c.Component].CopyTokens(c.Index, c.From.Page, c.To.Page, c.Tokens); err != nil {
-				d.w.violate("%s: copy: %v", d.ranks[k].host.name, err)
+				d.w.violate(Contract, "%s: copy: %v", d.ranks[k].host.name, err)
 			}
 		}
 	}

@@ -157,6 +157,12 @@ func (f *Fabric) Pending() []Op {
 	return out
 }
 
+// Len, At and Ready are Pending without a copy: operation i of Len in the order in which they came to be, and whether Advance can be
+// done with it now. Ready is not filled in At's. What At returns is the fabric's and is good until its next step.
+func (f *Fabric) Len() int         { return len(f.ops) }
+func (f *Fabric) At(i int) *Op     { return &f.ops[i].base().Op }
+func (f *Fabric) Ready(i int) bool { return f.ops[i].can(Advance) }
+
 // Step does d to operation r; sinks are called from within. ErrNoOp if r is not pending, ErrNotNow if d cannot be done to it now.
 func (f *Fabric) Step(r OpRef, d Do) error {
 	o := f.find(r)

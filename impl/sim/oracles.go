@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Oracle names what a run is judged by. A violation carries one.
+type Oracle string
+
+// The oracles. Those with a number are the invariants of that number in docs/protocol.md, seen from outside of the machines.
+const (
+	I2       Oracle = "I2"       // a page under a write, or under a kernel, is its owner's in that generation
+	I3       Oracle = "I3"       // every byte that a step reads, and every token that leaves, is what one process alone would have
+	I6       Oracle = "I6"       // a page that is still to be read by a write or a copy is not free, and in its generation
+	I11      Oracle = "I11"      // one answer for each request
+	I12      Oracle = "I12"      // an answer of success is whole and has its reason
+	I16      Oracle = "I16"      // when a fence is back nothing of its epochs is placed
+	I17      Oracle = "I17"      // free, held, revoking and quarantined pages are the pool, no page twice
+	Answers  Oracle = "answers"  // a stream is opened once and before its tokens; counts and causes are said as they are
+	Stopped  Oracle = "stopped"  // a machine found one of its own invariants broken
+	Contract Oracle = "contract" // a machine said what its driver cannot do, or refused its driver
+	Panic    Oracle = "panic"    // a machine panicked
+	Liveness Oracle = "liveness" // healed, the cluster answers every request and gives every page back
+)
+
+// Violation is what an oracle found. It wraps ErrViolation, or ErrStuck for Liveness.
+type Violation struct {
+	Oracle Oracle
+	Seed   uint64
+	Step   int
+	At     float64 // simulated seconds
+	Text   string
+}
+
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%v: seed %d, step %d, %.6f s: %s: %s", v.Unwrap(), v.Seed, v.Step, v.At, v.Oracle, v.Text)
+}
+
+// Unwrap is ErrStuck for Liveness, ErrViolation otherwise.
+func (v *Violation) Unwrap() error {
+	if v.Oracle == Liveness {
+		return ErrStuck
+	}
+	return ErrViolation
+}
+
+// OracleOf is the oracle behind an error of Run; "" if there is none.
+func OracleOf(err error) Oracle {
+	var v *Violation
+	if errors.As(err, &v) {
+		return v.Oracle
+	}
+	return ""
+}
+
+// violate keeps the first finding.
+func (w *World) violate(o Oracle, format string, args ...any) {
+	if w.err == nil {
+		w.err = w.violation(o, fmt.Sprintf(format, args...))
+	}
+}
+
+func (w *World) violation(o Oracle, text string) error {
+	return &Violation{Oracle: o, Seed: w.cfg.Seed, Step: w.steps, At: float64(w.now) / 1e9, Text: text}
+}
