@@ -1,0 +1,112 @@
+package plants
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"kvfence/impl/overlay"
+)
+
+// suite is a package whose tests are a gate.
+type suite struct {
+	name, dir string
+	rapid     bool
+	skip      string // tests that are slow or need processes
+	seconds   int    // processor time of all its tests, with room
+}
+
+// suites are the gates beside seeded runs. impl/sim's own tests are scripts, and seeds that the search runs as well.
+func suites() []suite {
+	return []suite{
+		{name: "pages", dir: "impl/pages", rapid: true, seconds: 60},
+		{name: "core", dir: "impl/core", rapid: true, seconds: 60},
+		{name: "sim", dir: "impl/sim", seconds: 90},
+		{name: "transport", dir: "impl/transport", rapid: true, seconds: 30},
+		{name: "tcp", dir: "impl/transport/tcp", seconds: 60},
+	}
+}
+
+// Suites builds the test binaries of the gates.
+func (l *Lab) Suites(ctx context.Context, say func(string, ...any)) error {
+	for _, s := range suites() {
+		say("building the tests of %s", s.name)
+		if err := l.build(ctx, l.testBin(s), "test", "-c", "./"+s.dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Lab) testBin(s suite) string { return filepath.Join(l.dir, s.name+".test") }
+
+// Tests are the first failing test of each suite with a plant.
+func (l *Lab) Tests(ctx context.Context, n int) (out []Test, err error) {
+	on, err := Numbers(l.All, l.All[n].Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range suites() {
+		t, err := l.test(ctx, s, on)
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			out = append(out, *t)
+		}
+	}
+	return out, nil
+}
+
+// test runs the tests of a suite with some plants on, until one fails; nil: none does.
+func (l *Lab) test(ctx context.Context, s suite, on []int) (*Test, error) {
+	bin, err := filepath.Abs(l.testBin(s))
+	if err != nil {
+		return nil, err
+	}
+	c := overlay.Limited(ctx, s.seconds, bin, overlay.TestArgs([]string{"Test.*"}, s.rapid)...)
+	c.Dir = filepath.Join(l.root, s.dir)
+	c.Env = environment(on)
+	out, err := c.CombinedOutput()
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err == nil {
+		return nil, nil
+	}
+	t := Test{Suite: s.name, Seconds: round(cpu(c))}
+	t.Test, t.How = overlay.FirstFailure(string(out))
+	return &t, nil
+}
+
+// Base runs every suite without a plant: where one fails nothing can be learned from it.
+func (l *Lab) Base(ctx context.Context) error {
+	var failed []string
+	for _, s := range suites() {
+		t, err := l.test(ctx, s, nil)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			failed = append(failed, s.name+"."+t.Test+" "+t.How)
+		}
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%w: without a plant %s", ErrPlant, strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// cpu is the processor time of a command that has ended, in seconds.
+func cpu(c *exec.Cmd) float64 {
+	if c.ProcessState == nil {
+		return 0
+	}
+	return (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()
+}
+
+// round keeps two digits behind the point.
+func round(seconds float64) float64 { return math.Round(seconds*100) / 100 }

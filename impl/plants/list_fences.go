@@ -1,0 +1,3 @@
+package plants
+
+func fences() []Plant { return nil }

@@ -1,0 +1,3 @@
+package plants
+
+func filling() []Plant { return nil }

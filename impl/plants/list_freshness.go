@@ -1,0 +1,3 @@
+package plants
+
+func freshness() []Plant { return nil }

@@ -1,0 +1,3 @@
+package plants
+
+func shares() []Plant { return nil }

@@ -1,0 +1,3 @@
+package plants
+
+func verdicts() []Plant { return nil }

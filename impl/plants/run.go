@@ -1,0 +1,129 @@
+package plants
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"kvfence/impl/sim"
+)
+
+// Job is seeds of one mix, to be run in a process in which some plants are on.
+type Job struct {
+	Mix     string
+	From    uint64
+	Count   int
+	Seconds float64 // no further seed is begun after that; 0: all are run
+	Want    []string
+}
+
+// Catch is the first run of a job that was refused. Seed 0: none was.
+type Catch struct {
+	Seed     uint64
+	Steps    int     // of all runs up to and with it
+	Seeds    int     // run
+	Seconds  float64 // in all
+	Property string
+	Text     string
+}
+
+// Run runs the seeds of a job until one is refused for a property that is wanted, or, if none is wanted, for any. What is refused for
+// another reason is returned only if nothing else is found.
+func (j Job) Run() (Catch, error) {
+	mix, err := FindMix(j.Mix)
+	if err != nil {
+		return Catch{}, err
+	}
+	var other Catch
+	var c Catch
+	began := time.Now()
+	for seed := j.From; seed < j.From+uint64(j.Count); seed++ {
+		if j.Seconds > 0 && time.Since(began).Seconds() > j.Seconds {
+			break
+		}
+		steps, err := one(seed, mix)
+		c.Steps += steps
+		c.Seeds++
+		c.Seconds = time.Since(began).Seconds()
+		if err == nil {
+			continue
+		}
+		c.Seed, c.Property, c.Text = seed, Property(err), firstLine(err)
+		if len(j.Want) == 0 || matches(j.Want, c.Property) {
+			return c, nil
+		}
+		if other.Seed == 0 {
+			other = c
+		}
+		c.Seed = 0
+	}
+	if other.Seed != 0 {
+		return other, nil
+	}
+	c.Property, c.Text = "", ""
+	return c, nil
+}
+
+// ErrPanic is a run that ended in a panic of the engine.
+var ErrPanic = errors.New("panic")
+
+// ErrAlarm is a run in which corruption was found although nothing corrupts (ErrorFidelity).
+var ErrAlarm = errors.New("false alarm")
+
+// one runs one seed.
+func one(seed uint64, mix Mix) (steps int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v %s", ErrPanic, p, firstFrame(string(debug.Stack())))
+		}
+	}()
+	out, err := sim.Run(seed, mix.Change)
+	if err == nil && mix.Quiet && out.Alarms > 0 {
+		err = fmt.Errorf("%w: %d of seed %d", ErrAlarm, out.Alarms, seed)
+	}
+	return out.Steps, err
+}
+
+var (
+	numbered = regexp.MustCompile(`\bI(\d+)\b`)
+	frame    = regexp.MustCompile(`impl/(core|pages|sim|transport)[^\s]*\.go:\d+`)
+)
+
+func firstFrame(stack string) string { return frame.FindString(stack) }
+
+// Property names what a run was refused for: an invariant by its number, "answer" and "pages" for what must come in the end, "alarm",
+// "panic", or "other".
+func Property(err error) string {
+	text := err.Error()
+	switch {
+	case errors.Is(err, ErrPanic):
+		return "panic"
+	case errors.Is(err, ErrAlarm):
+		return "alarm"
+	case errors.Is(err, sim.ErrStuck) && strings.Contains(text, "has no answer"):
+		return "answer"
+	case errors.Is(err, sim.ErrStuck):
+		return "pages"
+	}
+	if m := numbered.FindString(text); m != "" {
+		return m
+	}
+	return "other"
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+func matches(want []string, property string) bool {
+	for _, w := range want {
+		if w == property {
+			return true
+		}
+	}
+	return false
+}
