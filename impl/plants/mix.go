@@ -12,26 +12,51 @@ type Mix struct {
 	Name   string
 	What   string
 	Change func(*sim.Config)
-	Quiet  bool // nothing in these runs damages memory or breaks the fabric's order: an alarm is a false one
+	Storm  *storm // runs of its own; nil: those of impl/sim
+	Quiet  bool   // nothing in these runs damages memory or breaks the fabric's order: an alarm is a false one
 }
 
 // Mixes is every mix.
 func Mixes() []Mix {
 	return []Mix{
-		{"", "as drawn", nil, false},
-		{"push", "pages are pushed", func(c *sim.Config) { c.Pull = false }, false},
-		{"pull", "pages are pulled", func(c *sim.Config) { c.Pull = true }, false},
-		{"sharing", "prefixes are shared at both ends", sharing, false},
-		{"blind", "pages are pushed, and neither digests nor a step's tags are compared", func(c *sim.Config) {
-			c.Pull = false
-			blind(c)
-		}, false},
-		{"bare", "pages are pushed, detection is off, and the fabric places what no table allows", func(c *sim.Config) {
-			c.Pull, c.Fabric.Unchecked = false, true
-			blind(c)
-		}, false},
-		{"tight", "pools of prefill are smaller than some prompts", func(c *sim.Config) { c.Pull, c.PrefillPages = false, 4 }, false},
+		{Name: "", What: "as drawn", Change: nil},
+		{Name: "push", What: "pages are pushed", Change: func(c *sim.Config) { c.Pull = false }},
+		{Name: "pull", What: "pages are pulled", Change: func(c *sim.Config) { c.Pull = true }},
+		{Name: "sharing", What: "prefixes are shared at both ends", Change: sharing},
+		{Name: "blind", What: "pages are pushed, and neither digests nor a step's tags are compared", Change: pushBlind},
+		{Name: "bare", What: "pages are pushed, detection is off, and the fabric places what no table allows", Change: bare},
+		{Name: "aborts", What: "pages are pushed; writes are held at any stage while clients leave and deadlines pass", Change: push,
+			Storm: &storm{leave: 35, held: 40, most: 100e6}},
+		{Name: "fences", What: "pages are pushed; writes are held while data paths break and networks part", Change: push,
+			Storm: &storm{leave: 5, cut: 12, part: 8, held: 40, most: 20e9}},
+		{Name: "restarts", What: "pages are pushed; writes are held while processes end and are started anew", Change: push,
+			Storm: &storm{leave: 5, kill: 20, held: 40, most: 2e9}},
+		{Name: "bare-aborts", What: "as aborts; detection is off, and the fabric places what no table allows", Change: bare,
+			Storm: &storm{leave: 35, held: 40, most: 100e6}},
+		{Name: "bare-fences", What: "as fences; detection is off, and the fabric places what no table allows", Change: bare,
+			Storm: &storm{leave: 5, cut: 12, part: 8, held: 40, most: 20e9}},
+		{Name: "pull-aborts", What: "pages are pulled; copies are held while clients leave", Change: pull,
+			Storm: &storm{leave: 35, held: 40, most: 100e6}},
+		{Name: "pull-fences", What: "pages are pulled; copies are held while sockets break and networks part", Change: pull,
+			Storm: &storm{leave: 5, cut: 12, part: 8, held: 40, most: 20e9}},
+		{Name: "pull-restarts", What: "pages are pulled; copies are held while processes end and are started anew", Change: pull,
+			Storm: &storm{leave: 5, kill: 20, held: 40, most: 2e9}},
+		{Name: "tight", What: "pools of prefill are smaller than some prompts", Change: func(c *sim.Config) { c.Pull, c.PrefillPages = false, 4 }},
 	}
+}
+
+func push(c *sim.Config) { c.Pull = false }
+
+func pull(c *sim.Config) { c.Pull = true }
+
+func pushBlind(c *sim.Config) {
+	c.Pull = false
+	blind(c)
+}
+
+func bare(c *sim.Config) {
+	pushBlind(c)
+	c.Fabric.Unchecked = true
 }
 
 func sharing(c *sim.Config) { c.Sharing, c.Sources, c.NoState = 16, 16, c.Seed%2 == 0 }

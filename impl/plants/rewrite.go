@@ -164,9 +164,9 @@ func (e Edit) around(n int) (open, close string, err error) {
 	}
 	switch e.How {
 	case Never:
-		return "(!" + on + " && ", ")", nil
+		return "(!" + on + " && (", "))", nil
 	case Always:
-		return "(" + on + " || ", ")", nil
+		return "(" + on + " || (", "))", nil
 	case Skip:
 		return "if !" + on + " { ", " }", nil
 	case Instead:

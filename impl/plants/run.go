@@ -3,6 +3,7 @@ package plants
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -18,6 +19,7 @@ type Job struct {
 	Count   int
 	Seconds float64 // no further seed is begun after that; 0: all are run
 	Want    []string
+	Trace   bool // everything that happens goes to standard error
 }
 
 // Catch is the first run of a job that was refused. Seed 0: none was.
@@ -44,7 +46,7 @@ func (j Job) Run() (Catch, error) {
 		if j.Seconds > 0 && time.Since(began).Seconds() > j.Seconds {
 			break
 		}
-		steps, err := one(seed, mix)
+		steps, err := one(seed, mix, j.Trace)
 		c.Steps += steps
 		c.Seeds++
 		c.Seconds = time.Since(began).Seconds()
@@ -74,13 +76,25 @@ var ErrPanic = errors.New("panic")
 var ErrAlarm = errors.New("false alarm")
 
 // one runs one seed.
-func one(seed uint64, mix Mix) (steps int, err error) {
+func one(seed uint64, mix Mix, trace bool) (steps int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v %s", ErrPanic, p, firstFrame(string(debug.Stack())))
 		}
 	}()
-	out, err := sim.Run(seed, mix.Change)
+	change := mix.Change
+	if trace {
+		change = func(c *sim.Config) {
+			if mix.Change != nil {
+				mix.Change(c)
+			}
+			c.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
+		}
+	}
+	if mix.Storm != nil {
+		return mix.Storm.run(seed, change)
+	}
+	out, err := sim.Run(seed, change)
 	if err == nil && mix.Quiet && out.Alarms > 0 {
 		err = fmt.Errorf("%w: %d of seed %d", ErrAlarm, out.Alarms, seed)
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 
 	"kvfence/impl/plants"
 )
@@ -46,6 +47,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	var o options
 	fs := flag.NewFlagSet("plants", flag.ContinueOnError)
 	jobs := fs.Bool("jobs", false, "run the jobs on standard input, in this process, and print what was refused: what a build with plants is for")
+	number := fs.String("number", "", "print the numbers of a plant and of what is on with it, as the environment of a build with plants takes them")
 	fs.BoolVar(&o.pinned, "pinned", false, "replay the recorded seeds")
 	fs.BoolVar(&o.write, "write", false, "write the record and the page")
 	fs.BoolVar(&o.tests, "tests", false, "ask the tests of the packages, too")
@@ -55,6 +57,11 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 	only := fs.String("only", "", "plants whose names match this expression")
 	fs.StringVar(&o.root, "root", ".", "the repository")
 	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	if *number != "" {
+		n, err := plants.Numbers(plants.All(), *number)
+		fmt.Fprintln(out, strings.Trim(fmt.Sprint(n), "[]"))
 		return err
 	}
 	if *jobs {
