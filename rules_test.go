@@ -26,14 +26,15 @@ func allowedImports() map[string][]string {
 		"model":      {"spec", "model"},
 		"impl/pages": {"spec"},
 		"impl/core":  {"spec", "impl/pages"},
+		"impl/trace": {"spec", "impl/core"},
 		// Transports store into and copy from pools: they know impl/device beside spec.
 		"impl/transport": {"spec", "impl/device", "impl/transport"},
 		"impl/device":    {"spec"},
 		"impl/config":    {"spec"},
 		// One process can have all roles: impl/node puts the gateway beside its sides.
-		"impl/node":     {"spec", "impl/gateway", "impl/pages", "impl/core", "impl/transport", "impl/device", "impl/config", "impl/workload", "impl/node"},
+		"impl/node":     {"spec", "impl/gateway", "impl/pages", "impl/core", "impl/transport", "impl/device", "impl/config", "impl/workload", "impl/trace", "impl/node"},
 		"impl/node/api": {"spec"},
-		"impl/sim":      {"spec", "model", "impl/core", "impl/pages", "impl/transport", "impl/device", "impl/sim"},
+		"impl/sim":      {"spec", "model", "impl/core", "impl/trace", "impl/pages", "impl/transport", "impl/device", "impl/sim"},
 		// The gateway needs the workload's tokenizer to count what the client sent.
 		"impl/gateway":  {"spec", "impl/node/api", "impl/config", "impl/workload", "impl/gateway"},
 		"impl/workload": {"spec", "impl/workload"},
@@ -154,7 +155,7 @@ func TestRules_PurePackages_PlantedImpurity_IsRefused(t *testing.T) {
 
 // notInDefaultBuild need cgo, or link libc without it.
 func notInDefaultBuild() []string {
-	return []string{"github.com/NVIDIA/go-nvml", "github.com/ebitengine/purego", "kvfence/model", "kvfence/impl/sim", "testing"}
+	return []string{"github.com/NVIDIA/go-nvml", "github.com/ebitengine/purego", "testing"}
 }
 
 func TestRules_DefaultBuild_HasNoCgo(t *testing.T) {

@@ -17,6 +17,39 @@ type Did struct {
 	Lease    spec.LeaseID
 	Peer     PeerID
 	Detail   string
+
+	// The values of the action's other parameters, where it has them; slices are the action's own.
+	Root    spec.TransferID                         // Answer, Retry: the request's first transfer
+	After   spec.TransferID                         // Retry: the transfer that is tried again
+	Job     spec.TransferID                         // TakeSource, Compute, GiveBack of a job: its key at prefill
+	Filler  spec.LeaseID                            // Publish, Unpublish, Share: who the page was filled for
+	Inc     spec.Incarnation                        // of the other end
+	Epoch   spec.Epoch                              // of a link, or of a lease's grant
+	Mark    spec.LeaseID                            // RaiseMark, RecvMark, OwnMark
+	Receipt string                                  // RecvComplete, RecvReceipt, Take: one of Kind in Ids.tla
+	Cause   spec.Cause                              // Refuse, Failure, Recause, Answer
+	Domain  spec.Domain                             // Grant, TakeSource
+	Pages   [spec.ComponentCount][]spec.GrantedPage // that the action is about; of a finding those taken out of use
+	Shared  uint32                                  // TakeSource: so many of the first KV pages are other jobs'
+	Parts   []OwedPart                              // Grant: who owes what
+	Channel spec.Channel                            // NoticeIn
+	To      uint32                                  // Compute: tokens that are computed
+	Last    bool                                    // Compute: all are
+	Fresh   bool                                    // Accept: nothing was kept of this peer
+}
+
+// OwedPart is one part of a grant: page indexes [Lo, Hi) of a component of the lease, in the slot of that part.
+type OwedPart struct {
+	Peer      PeerID
+	Component spec.Component
+	Part      spec.PartIndex
+	Lo, Hi    uint32
+}
+
+// onePage is the list that has one page.
+func onePage(c spec.Component, p spec.GrantedPage) (l [spec.ComponentCount][]spec.GrantedPage) {
+	l[c] = []spec.GrantedPage{p}
+	return l
 }
 
 // Count says that something from outside was refused or is worth counting.

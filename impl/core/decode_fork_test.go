@@ -170,7 +170,7 @@ func TestDecodeRank_Fork_OfAFullPrompt_CopiesNothing(t *testing.T) {
 	a := g.r.byTransfer[tr]
 	g.finish(a)
 	fork, acts := g.forkOf(a)
-	require.Zero(t, did(acts, "Grow"))
+	require.Equal(t, 1, did(acts, "Grow"), "the page of its first position")
 	b := g.r.byTransfer[fork]
 	require.Len(t, b.shared, 2)
 	require.Empty(t, one[ReadPages](g, g.step(ReadBegin{Lease: b.id, Pos: 8})).Copies)

@@ -208,6 +208,12 @@ func (l *DecodeLeader) did(name string, t spec.TransferID, detail string) {
 	l.do(Did{Name: name, Transfer: t, Detail: detail})
 }
 
+// didFor records one that has a cause.
+func (l *DecodeLeader) didFor(cause spec.Cause, d Did) {
+	d.Cause, d.Detail = cause, string(cause)
+	l.do(d)
+}
+
 // toRank sends a side message to a rank that is not lost.
 func (l *DecodeLeader) toRank(k int, m SideMsg) {
 	if !l.lost[k] {

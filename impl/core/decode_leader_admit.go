@@ -42,7 +42,8 @@ func (l *DecodeLeader) refuse(s Submit, cause spec.Cause, detail string, limits 
 		return
 	}
 	l.did("Submit", spec.TransferID{}, "") // no name is minted for what is refused
-	l.did("Refuse", spec.TransferID{}, string(cause))
+	l.didFor(cause, Did{Name: "Refuse"})
+	l.didFor(cause, Did{Name: "Answer"})
 	l.dropHalf(s.Source, cause)
 	a := Answer{Req: s.Req, Cause: cause, Detail: detail, PromptTokens: uint32(len(s.Prompt)), Limits: limits}
 	if cause == spec.CauseOverCapacity {

@@ -23,7 +23,7 @@ func (l *DecodeLeader) start(q *drequest) {
 		q.first = x.id
 		l.did("Submit", x.id, fmt.Sprintf("%d prompt tokens, at most %d new", len(q.sub.Prompt), q.maxNew))
 	} else {
-		l.did("Retry", x.id, "after "+q.last.String())
+		l.do(Did{Name: "Retry", Transfer: x.id, Root: q.first, After: q.last})
 	}
 	q.last = x.id
 	l.did("Ask", x.id, "")

@@ -48,7 +48,7 @@ func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 		return
 	}
 	x.cause, x.detail = cause, detail
-	l.did("Failure", x.id, string(cause))
+	l.didFor(cause, Did{Name: "Failure", Transfer: x.id})
 	q := x.req
 	again := x.declined || retryable(cause) && q.retries < l.cfg.MaxRetries
 	x.retry = again && !q.opened && !l.draining && q.sub.Source == (spec.SourceName{})
@@ -62,7 +62,7 @@ func (l *DecodeLeader) failure(x *dxfer, cause spec.Cause, detail string) {
 // recause gives a failed transfer the cause that was first; preempted is none, it comes from elsewhere.
 func (l *DecodeLeader) recause(x *dxfer, cause spec.Cause, detail string) {
 	x.cause, x.detail = cause, detail
-	l.did("Recause", x.id, string(cause))
+	l.didFor(cause, Did{Name: "Recause", Transfer: x.id, Root: x.req.first})
 }
 
 // retryable reports whether a request may be tried again after a transfer that failed with c: nothing was wrong with the request,
@@ -167,7 +167,7 @@ func (l *DecodeLeader) answer(q *drequest, finish string) {
 		l.failed++
 		a.Cause, a.Detail = q.cause, q.detail
 		if q.vague && !q.cause.Derived() {
-			l.did("Recause", q.first, string(q.cause))
+			l.didFor(q.cause, Did{Name: "Recause", Transfer: q.first, Root: q.first})
 		}
 		if q.cause == spec.CauseTooLong {
 			a.Limits = q.limits
@@ -183,7 +183,7 @@ func (l *DecodeLeader) answer(q *drequest, finish string) {
 		return
 	}
 	delete(l.requests, q.id)
-	l.did("Answer", q.last, string(a.Cause))
+	l.didFor(a.Cause, Did{Name: "Answer", Transfer: q.last, Root: q.first})
 	l.do(a)
 	l.forget(q.tenant)
 }

@@ -226,7 +226,7 @@ func (l *DecodeLeader) failQueued(q *drequest, cause spec.Cause, detail string) 
 	l.dropHalf(q.sub.Source, cause)
 	if q.last == (spec.TransferID{}) {
 		l.did("Submit", q.last, "")
-		l.did("Failure", q.last, string(cause))
+		l.didFor(cause, Did{Name: "Failure"})
 	}
 	if q.cause == "" || spec.Better(q.cause, cause) == cause {
 		q.cause, q.detail = cause, detail

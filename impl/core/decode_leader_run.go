@@ -175,7 +175,7 @@ func (l *DecodeLeader) preempt(x *dxfer) {
 		return
 	}
 	x.cause = spec.CausePreempted
-	l.did("Failure", x.id, string(spec.CausePreempted))
+	l.didFor(spec.CausePreempted, Did{Name: "Failure", Transfer: x.id})
 	l.endTransfer(x)
 	l.settle(x, false)
 }

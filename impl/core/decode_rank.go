@@ -244,7 +244,11 @@ func (r *DecodeRank) do(a Action) { r.out = append(r.out, a) }
 
 // did records one action of the specification.
 func (r *DecodeRank) did(name string, l *dlease, k *dlink, detail string) {
-	d := Did{Name: name, Detail: detail}
+	r.didWith(l, k, Did{Name: name, Detail: detail})
+}
+
+// didWith records one with more than lease and link.
+func (r *DecodeRank) didWith(l *dlease, k *dlink, d Did) {
 	if l != nil {
 		d.Transfer, d.Lease = l.transfer, l.id
 	}

@@ -10,7 +10,7 @@ import (
 // fence gives a link up: its epoch rises, its connection ends, every transfer of which it still owes a part fails. Pages come
 // back when the fence is back. Fencing a link twice is two fences. A connect starts with one.
 func (r *DecodeRank) fence(k *dlink, why string) {
-	r.did("Fence", nil, k, fmt.Sprintf("epoch %d: %s", k.epoch, why))
+	r.didWith(nil, k, Did{Name: "Fence", Epoch: k.epoch, Detail: fmt.Sprintf("epoch %d: %s", k.epoch, why)})
 	within := r.within
 	r.within = true
 	defer func() { r.within = within }()
@@ -55,7 +55,7 @@ func (r *DecodeRank) fenceDone(e FenceDone) {
 	k.fenced = max(k.fenced, e.Old)
 	if k.closing { // of several fences in a row only the first had grants to end
 		k.closing = false
-		r.did("FenceEnd", nil, k, fmt.Sprintf("epoch %d", e.Old))
+		r.didWith(nil, k, Did{Name: "FenceEnd", Epoch: e.Old, Detail: fmt.Sprintf("epoch %d", e.Old)})
 	}
 	for _, h := range slices.Clone(k.owed) {
 		if h != nil && h.standing && h.epoch <= e.Old {
@@ -171,6 +171,27 @@ func (r *DecodeRank) quarantine(l *dlease, bad []BadPart) {
 	if len(f.waits) == 0 {
 		r.settleFindings(nil, 0)
 	}
+}
+
+// foundIn are the pages of a lease that findings are about, in their present generations, with those that they are copies of.
+func (r *DecodeRank) foundIn(l *dlease, bad []BadPart) (out [spec.ComponentCount][]spec.GrantedPage) {
+	add := func(c spec.Component, p spec.GrantedPage) {
+		if !slices.Contains(out[c], p) {
+			out[c] = append(out[c], p)
+		}
+	}
+	for _, b := range bad {
+		if b.Component >= spec.ComponentCount || uint64(b.Index) >= uint64(len(l.pages[b.Component])) {
+			continue
+		}
+		add(b.Component, l.pages[b.Component][b.Index])
+		for _, c := range append(slices.Clip(l.copies), l.old...) {
+			if c.Component == b.Component && c.Index == b.Index {
+				add(c.Component, c.From)
+			}
+		}
+	}
+	return out
 }
 
 // takeOut puts one page into quarantine, the lease's own or one that it shares.

@@ -46,14 +46,14 @@ func (r *DecodeRank) fork(m Fork) {
 		return
 	}
 	l.checks = append(r.planned(l), sharedChecks(l)...)
-	r.did("Grant", l, nil, "a further sample of lease "+fmt.Sprint(from.id))
+	r.didWith(l, nil, Did{Name: "Grant", Domain: l.domain, Detail: "a further sample of lease " + fmt.Sprint(from.id)})
 	for _, p := range l.shared {
-		r.did("Share", l, nil, shareText(p))
+		r.didShare(Did{Name: "Share"}, l, p)
 	}
 	r.did("Verify", l, nil, "")
 	r.did("Ready", l, nil, "")
-	for range l.copies {
-		r.did("Grow", l, nil, "")
+	for _, c := range r.locals(l) {
+		r.didWith(l, nil, Did{Name: "Grow", Pages: onePage(c.Component, spec.GrantedPage{Page: c.Page, Gen: c.Want.Gen})})
 	}
 	r.tell(Taken{Transfer: l.transfer, Lease: l.id})
 	r.tell(LeaseReady{Transfer: l.transfer})

@@ -137,7 +137,7 @@ func (r *DecodeRank) dataUp(e DataUp) {
 	k.opened++
 	k.pinged = r.now
 	r.wake(k, r.now+Time(min(r.cfg.Heartbeat, r.cfg.Liveness)))
-	r.did("Connect", nil, k, fmt.Sprintf("%s in epoch %d", k.inc, k.epoch))
+	r.didWith(nil, k, Did{Name: "Connect", Inc: k.inc, Epoch: k.epoch, Detail: fmt.Sprintf("%s in epoch %d", k.inc, k.epoch)})
 	r.tell(PeerUp{Peer: e.Peer, Identity: k.ident, Layouts: k.layouts, Window: r.cfg.Window, Pull: k.cfg.Pull})
 	r.freed()
 }
@@ -217,7 +217,7 @@ func (r *DecodeRank) say(k *dlink, m spec.Message) {
 	mark := r.mark(k)
 	if mark > k.marked {
 		k.marked = mark
-		r.did("RaiseMark", nil, k, fmt.Sprintf("%d", mark))
+		r.didWith(nil, k, Did{Name: "RaiseMark", Mark: mark, Detail: fmt.Sprintf("%d", mark)})
 	}
 	r.do(Send{Peer: k.cfg.ID, Conn: k.conn, Env: spec.Envelope{Header: spec.Header{From: r.own, To: k.inc, Epoch: k.epoch, Mark: mark}, Body: m}})
 }

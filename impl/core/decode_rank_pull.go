@@ -104,7 +104,7 @@ func (r *DecodeRank) copyPart(h *dhold, source uint64, d spec.PartDone) string {
 		want.Lease, want.Gen = spec.LeaseID(source), src.Gen
 		items = append(items, PullItem{Part: x.part, Index: i, Src: src, SrcSlot: SourceSlot(x.part, r.cfg.Identity), SrcTag: want, Dst: l.pages[d.Component][i], DstTag: dst})
 	}
-	r.did("PullBegin", l, h.link, fmt.Sprintf("%s part %d", d.Component, d.Index))
+	r.didWith(l, h.link, Did{Name: "PullBegin", Inc: h.inc, Epoch: h.epoch, Detail: fmt.Sprintf("%s part %d", d.Component, d.Index)})
 	r.do(PullCopy{Peer: h.link.cfg.ID, Epoch: h.epoch, Job: r.lastJob, Lease: l.id, Digests: r.cfg.Digests, Items: items})
 	return ""
 }
@@ -147,7 +147,7 @@ func (r *DecodeRank) pullDone(e PullDone) {
 	h.pull.running--
 	h.since = r.now
 	r.touch(l)
-	r.did("PullCheck", l, h.link, "")
+	r.didWith(l, h.link, Did{Name: "PullCheck", Inc: h.inc, Epoch: h.epoch})
 	if l.state == dleaseFilling {
 		switch {
 		case e.Err != "":
@@ -189,7 +189,7 @@ func (r *DecodeRank) pullOver(h *dhold) {
 
 // saidRead: the last copy of the lease on this link has stopped, so prefill's hold may end too.
 func (r *DecodeRank) saidRead(h *dhold) {
-	r.did("SaidRead", h.lease, h.link, "")
+	r.didWith(h.lease, h.link, Did{Name: "SaidRead", Inc: h.inc, Epoch: h.epoch})
 	if h.link.state == dlinkOpen && h.link.inc == h.inc {
 		r.say(h.link, spec.Read{Transfer: h.lease.transfer, Lease: h.lease.id})
 	}

@@ -88,7 +88,7 @@ func (r *DecodeRank) verified(e Verified) {
 	r.touch(l)
 	switch {
 	case len(e.Bad) > 0: // also where the lease was given up meanwhile: its bytes were whole when the check began
-		r.did("BadVerify", l, nil, badText(e.Bad))
+		r.didWith(l, nil, Did{Name: "BadVerify", Pages: r.foundIn(l, e.Bad), Detail: badText(e.Bad)})
 		r.quarantine(l, e.Bad)
 		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)
 	case l.state == dleaseVerifying:
@@ -178,7 +178,7 @@ func (r *DecodeRank) readBegin(e ReadBegin) {
 		if l.appended == 0 || e.Pos+1 < l.appended {
 			l.appended = e.Pos + 1
 		}
-		r.did("Append", l, nil, "")
+		r.didWith(l, nil, Did{Name: "Append", Pages: onePage(spec.KV, l.pages[spec.KV][e.Pos/r.layouts[spec.KV].Equal.TokensPerPage])})
 	}
 	r.do(out)
 }
@@ -192,7 +192,7 @@ func (r *DecodeRank) readEnd(e ReadEnd) {
 	}
 	l.read = false
 	r.touch(l)
-	r.did("ReadEnd", l, nil, "")
+	r.didWith(l, nil, Did{Name: "ReadEnd", Pages: r.foundIn(l, e.Bad)})
 	if len(e.Bad) > 0 {
 		r.quarantine(l, e.Bad)
 		r.fail(l, spec.CauseMismatch, badText(e.Bad), true)

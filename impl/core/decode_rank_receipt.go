@@ -19,6 +19,19 @@ type receipt struct {
 	detail   string
 }
 
+// word is the receipt's kind in the specification. Whether a Complete names what it should is seen when it is taken.
+func (m *receipt) word() string {
+	switch m.kind {
+	case spec.KindComplete:
+		return "complete"
+	case spec.KindAbortAck:
+		return "ack"
+	case spec.KindFailed:
+		return "failed"
+	}
+	return "gone"
+}
+
 // onReceipt judges a receipt. It is kept until decode's own half of the drain is done: all listed notices are in. Before that it
 // ends no hold and counts as not come. A Complete of a pull link is no receipt: it says what is readable.
 func (r *DecodeRank) onReceipt(k *dlink, conn ConnID, env spec.Envelope, m receipt) {
@@ -42,10 +55,10 @@ func (r *DecodeRank) onReceipt(k *dlink, conn ConnID, env spec.Envelope, m recei
 			r.say(k, spec.Read{Transfer: l.transfer, Lease: l.id})
 		}
 	case h.pull != nil && m.complete != nil:
-		r.did("RecvComplete", l, k, "")
+		r.didWith(l, k, Did{Name: "RecvComplete", Receipt: "complete", Inc: env.From, Epoch: m.epoch})
 		r.pullComplete(h, *m.complete)
 	case h.pull != nil: // prefill reads and writes nothing here: the hold is this rank's own copies, and only their end ends it
-		r.did("RecvReceipt", l, k, m.kind.String())
+		r.didWith(l, k, Did{Name: "RecvReceipt", Receipt: m.word(), Inc: env.From, Epoch: m.epoch, Detail: m.kind.String()})
 		h.since, h.answered = r.now, true
 		if l.state == dleaseFilling {
 			r.fail(l, sane(m.cause), m.detail, true)
@@ -63,7 +76,7 @@ func (r *DecodeRank) onReceipt(k *dlink, conn ConnID, env spec.Envelope, m recei
 		if m.complete != nil {
 			name = "RecvComplete"
 		}
-		r.did(name, l, k, "")
+		r.didWith(l, k, Did{Name: name, Receipt: m.word(), Inc: env.From, Epoch: m.epoch})
 		if h.receipt == nil {
 			h.since = r.now
 		}
@@ -103,15 +116,18 @@ func (r *DecodeRank) noticeIn(e NoticeIn) {
 	}
 	i := slices.IndexFunc(h.notices, func(c spec.Channel) bool { return c.ID == e.Channel })
 	switch {
+	case i >= 0 && e.Number <= h.notices[i].Notice:
+		r.count(spec.RefuseDuplicate, 0, e.Peer, fmt.Sprintf("notice %d of lease %d", e.Number, e.Lease))
+		return
 	case i >= 0:
-		h.notices[i].Notice = max(h.notices[i].Notice, e.Number)
+		h.notices[i].Notice = e.Number
 	case len(h.notices) >= r.cfg.MaxChannels:
 		r.count(spec.RefuseFull, 0, e.Peer, "notices on too many channels")
 		return
 	default:
 		h.notices = append(h.notices, spec.Channel{ID: e.Channel, Notice: e.Number})
 	}
-	r.did("NoticeIn", l, k, fmt.Sprintf("channel %d number %d", e.Channel, e.Number))
+	r.didWith(l, k, Did{Name: "NoticeIn", Inc: h.inc, Epoch: h.epoch, Channel: spec.Channel{ID: e.Channel, Notice: e.Number}, Detail: fmt.Sprintf("channel %d number %d", e.Channel, e.Number)})
 	r.tryTake(h)
 }
 
@@ -136,11 +152,11 @@ func (r *DecodeRank) tryTake(h *dhold) {
 	if m.complete != nil && l.state == dleaseFilling {
 		why = r.strike(h, *m.complete)
 	}
-	took := m.kind.String()
+	took, word := m.kind.String(), m.word()
 	if why != "" {
-		took = "misnamed"
+		took, word = "misnamed", "misnamed"
 	}
-	r.did("Take", l, h.link, took)
+	r.didWith(l, h.link, Did{Name: "Take", Receipt: word, Inc: h.inc, Epoch: h.epoch, Detail: took})
 	if m.complete == nil {
 		if l.state == dleaseFilling {
 			r.failQuiet(h, sane(m.cause), m.detail)

@@ -16,6 +16,12 @@ func shareText(p pages.Publication) string {
 	return fmt.Sprintf("kv page %d generation %d of lease %d", p.Page, p.Gen, p.Filler)
 }
 
+// didShare records an action about one published page: Publish or Share.
+func (r *DecodeRank) didShare(d Did, l *dlease, p pages.Publication) {
+	d.Filler, d.Pages, d.Detail = spec.LeaseID(p.Filler), onePage(spec.KV, spec.GrantedPage{Page: p.Page, Gen: p.Gen}), shareText(p)
+	r.didWith(l, nil, d)
+}
+
 // sharePrefix takes shares of the longest published prefix of a lease's prompt, at most so many pages.
 func (r *DecodeRank) sharePrefix(l *dlease, most uint32) {
 	kv := r.pools[spec.KV]
@@ -95,7 +101,7 @@ func (r *DecodeRank) publish(l *dlease) bool {
 		if done {
 			r.published++
 			r.withdrawn()
-			r.did("Publish", l, nil, shareText(p))
+			r.didShare(Did{Name: "Publish"}, l, p)
 		}
 	}
 	return true
@@ -120,7 +126,7 @@ func (r *DecodeRank) tagsOf(l *dlease, i uint32) (tags []spec.Tag) {
 func (r *DecodeRank) withdrawn() {
 	for _, p := range r.pools[spec.KV].Ended() {
 		r.published--
-		r.do(Did{Name: "Unpublish", Lease: spec.LeaseID(p.Filler), Detail: shareText(p)})
+		r.didShare(Did{Name: "Unpublish", Lease: spec.LeaseID(p.Filler)}, nil, p)
 	}
 }
 
@@ -159,7 +165,7 @@ func (r *DecodeRank) copyFirst(l *dlease, index, tokens uint32) bool {
 	l.view = nil
 	c := PageCopy{Component: spec.KV, Index: index, From: old, To: fresh, Tokens: tokens}
 	l.copies, l.old = append(l.copies, c), append(l.old, c)
-	r.did("Grow", l, nil, fmt.Sprintf("kv page %d", fresh.Page))
+	r.didWith(l, nil, Did{Name: "Grow", Pages: onePage(spec.KV, fresh), Detail: fmt.Sprintf("kv page %d", fresh.Page)})
 	r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{fresh.Page}})
 	r.do(PutTag{Component: spec.KV, Page: fresh.Page, Tag: l.localTag(spec.KV, index)})
 	l.checks = append(l.checks, TagCheck{Component: spec.KV, Page: fresh.Page, Want: l.localTag(spec.KV, index)})

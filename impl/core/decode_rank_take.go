@@ -174,9 +174,9 @@ func (r *DecodeRank) goOn(m Go) {
 	}
 	r.move(l, dleaseFilling)
 	r.taken, l.granted = nil, true
-	r.did("Grant", l, nil, fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV])-len(l.shared), len(l.holds)))
+	r.didWith(l, nil, Did{Name: "Grant", Domain: l.domain, Pages: l.freshPages(), Parts: r.owedParts(l), Detail: fmt.Sprintf("%d kv pages, %d links", len(l.pages[spec.KV])-len(l.shared), len(l.holds))})
 	for _, p := range l.shared {
-		r.did("Share", l, nil, shareText(p))
+		r.didShare(Did{Name: "Share"}, l, p)
 	}
 	for _, h := range l.holds {
 		g := r.grantOf(h)
@@ -188,6 +188,24 @@ func (r *DecodeRank) goOn(m Go) {
 	}
 	r.freed() // another take may go on
 	r.partsIn(l)
+}
+
+// freshPages are a lease's own pages: those that it does not share.
+func (l *dlease) freshPages() [spec.ComponentCount][]spec.GrantedPage {
+	out := l.pages
+	out[spec.KV] = slices.Clip(out[spec.KV][len(l.shared):])
+	return out
+}
+
+// owedParts says which link owes which pages of a lease.
+func (r *DecodeRank) owedParts(l *dlease) (out []OwedPart) {
+	for _, h := range l.holds {
+		for _, p := range h.parts {
+			lo, hi := p.PageRange(*r.layouts[p.Component])
+			out = append(out, OwedPart{Peer: h.link.cfg.ID, Component: p.Component, Part: p.Index, Lo: lo, Hi: hi})
+		}
+	}
+	return out
 }
 
 func (r *DecodeRank) grantOf(h *dhold) spec.Grant {
@@ -280,7 +298,7 @@ func (r *DecodeRank) fail(l *dlease, cause spec.Cause, detail string, tell bool)
 		return
 	}
 	if (was == dleaseFilling || was == dleaseVerifying) && !r.within && !l.bad {
-		r.did("Abort", l, nil, string(cause))
+		r.didWith(l, nil, Did{Name: "Abort", Cause: cause, Detail: string(cause)})
 	}
 	for _, h := range l.holds {
 		if h.pull == nil && was != dleaseReady {
@@ -384,7 +402,7 @@ func (r *DecodeRank) grow(m Grow) {
 		page := got[spec.KV][0].Page
 		r.do(VoidTags{Component: spec.KV, Pages: []spec.PageID{page}})
 		r.do(PutTag{Component: spec.KV, Page: page, Tag: l.localTag(spec.KV, index)})
-		r.did("Grow", l, nil, fmt.Sprintf("kv page %d", page))
+		r.didWith(l, nil, Did{Name: "Grow", Pages: onePage(spec.KV, got[spec.KV][0]), Detail: fmt.Sprintf("kv page %d", page)})
 		if err := r.pools[spec.KV].Store(l.owner(), page); err != nil {
 			r.broken(18, "grown page of lease %d: %v", l.id, err)
 			return

@@ -152,6 +152,12 @@ func (r *PrefillRank) did(name string, t spec.TransferID, lease spec.LeaseID, p 
 	r.do(Did{Name: name, Transfer: t, Lease: lease, Peer: p})
 }
 
+// didJob records what a job does with its source pages, for all its leases.
+func (r *PrefillRank) didJob(d Did, j *prefillJob) {
+	d.Transfer, d.Job, d.Domain = j.transfer, j.key, j.domain
+	r.do(d)
+}
+
 // count records that something from outside was refused.
 func (r *PrefillRank) count(why spec.Refusal, about spec.Kind, p PeerID, detail string) {
 	r.refused++

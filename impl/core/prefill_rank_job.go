@@ -212,7 +212,6 @@ func (r *PrefillRank) takePages(j *prefillJob, most uint32) bool {
 			return false
 		}
 	}
-	r.did("TakeSource", j.transfer, 0, 0)
 	for c := range spec.ComponentCount {
 		if need[c] == 0 {
 			continue
@@ -231,7 +230,6 @@ func (r *PrefillRank) takePages(j *prefillJob, most uint32) bool {
 	}
 	r.ledgers[spec.KV].Ended()
 	if len(j.shared) > 0 {
-		r.did("Compute", j.transfer, 0, 0) // what is shared was computed before
 		all := make([]spec.GrantedPage, 0, len(j.shared)+len(j.pages[spec.KV]))
 		for _, p := range j.shared {
 			all = append(all, spec.GrantedPage{Page: p.Page, Gen: p.Gen})
@@ -239,6 +237,10 @@ func (r *PrefillRank) takePages(j *prefillJob, most uint32) bool {
 		j.pages[spec.KV] = append(all, j.pages[spec.KV]...)
 	}
 	j.taken = true
+	r.didJob(Did{Name: "TakeSource", Pages: j.pages, Shared: uint32(len(j.shared))}, j)
+	if len(j.shared) > 0 {
+		r.didJob(Did{Name: "Compute", To: uint32(len(j.shared)) * layoutOf(r.own, spec.KV).Equal.TokensPerPage}, j) // what is shared was computed before
+	}
 	r.hold(j, kernelHold)
 	for _, l := range j.leases {
 		r.hold(j, pages.Hold{Kind: pages.LinkKind, ID: l.serial})
@@ -262,6 +264,7 @@ func (r *PrefillRank) untake(key spec.TransferID) {
 	}
 	r.endHold(j, pages.RequestHold())
 	r.endShare(j)
+	r.didJob(Did{Name: "GiveBack"}, j)
 	j.pages, j.taken = [spec.ComponentCount][]spec.GrantedPage{}, false
 	r.numbers.owner++
 	j.owner = pages.Owner(r.numbers.owner)
@@ -332,7 +335,7 @@ func (r *PrefillRank) chunkDone(m ChunkDone) {
 		return
 	}
 	j.computed, j.last = m.To, m.Last
-	r.did("Compute", j.transfer, 0, 0)
+	r.didJob(Did{Name: "Compute", To: j.computed, Last: j.last}, j)
 	for _, l := range append([]*prefillLease(nil), j.leases...) {
 		r.advance(l)
 	}
@@ -394,7 +397,6 @@ func (r *PrefillRank) settle(j *prefillJob) {
 		j.released = true
 		r.publish(j)
 		if j.taken {
-			r.did("GiveBack", j.transfer, 0, 0)
 			r.endHold(j, pages.RequestHold())
 		}
 	}
@@ -405,6 +407,9 @@ func (r *PrefillRank) settle(j *prefillJob) {
 		if len(j.pages[c]) > 0 && r.ledgers[c].Pages(j.owner) > 0 {
 			return // something still reads them
 		}
+	}
+	if j.taken {
+		r.didJob(Did{Name: "GiveBack"}, j)
 	}
 	r.dropJob(j)
 	if j.assigned {

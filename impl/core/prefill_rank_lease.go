@@ -287,7 +287,9 @@ func (r *PrefillRank) recvMark(k *prefillLink, m spec.LeaseID) {
 		return
 	}
 	k.mark = m
-	r.did("RecvMark", spec.TransferID{}, m, k.peer)
+	if m > k.ownMark { // else it says nothing new
+		r.do(Did{Name: "RecvMark", Lease: m, Mark: m, Peer: k.peer})
+	}
 	n, _ := slices.BinarySearchFunc(k.order, m, func(l *prefillLease, m spec.LeaseID) int {
 		if l.id < m {
 			return -1
@@ -328,7 +330,7 @@ func (r *PrefillRank) boundAnswers(k *prefillLink) {
 		l := k.order[i]
 		if k.ownMark <= l.id {
 			k.ownMark = l.id + 1
-			r.did("OwnMark", spec.TransferID{}, k.ownMark, k.peer)
+			r.do(Did{Name: "OwnMark", Lease: k.ownMark, Mark: k.ownMark, Peer: k.peer})
 		}
 		if l.posted {
 			k.blind = max(k.blind, l.id+1)

@@ -66,7 +66,8 @@ func (r *PrefillRank) send(k *prefillLink, m spec.Message) {
 // take makes a judged connect the link's connection: everything older is over, the new epoch opens.
 func (r *PrefillRank) take(e ConnectIn, c spec.Connect) {
 	k := r.links[e.Peer]
-	if k == nil {
+	fresh := k == nil
+	if fresh {
 		if old := r.idleLink(); old != nil && len(r.linkq) >= r.cfg.MaxLinks {
 			r.dropLink(old)
 		}
@@ -91,7 +92,7 @@ func (r *PrefillRank) take(e ConnectIn, c spec.Connect) {
 	}
 	r.do(ExpectData{Peer: k.peer, Epoch: k.epoch, Info: LinkData{Prefill: r.cfg.Identity.Incarnation, Decode: k.identity.Incarnation,
 		Address: address, Key: e.Key, Pull: k.pull, PeerLayouts: k.layouts}})
-	r.did("Accept", spec.TransferID{}, 0, k.peer)
+	r.do(Did{Name: "Accept", Peer: k.peer, Inc: k.identity.Incarnation, Epoch: k.epoch, Fresh: fresh})
 	r.send(k, spec.Accept{Version: spec.Version, Capabilities: r.cfg.Capabilities, Nonce: c.Nonce, Identity: r.cfg.Identity,
 		Layouts: r.own, Window: r.cfg.Window, DataAddress: address, DataKey: e.Key})
 	r.recvMark(k, e.Env.Mark)
@@ -146,7 +147,6 @@ func (r *PrefillRank) fenceLink(k *prefillLink, why spec.Cause) {
 		return
 	}
 	r.closeEpoch(k, linkFenced, 0, why)
-	r.did("PrefillFence", spec.TransferID{}, 0, k.peer)
 	r.send(k, spec.Fenced{Old: k.epoch})
 }
 
@@ -236,7 +236,10 @@ func (r *PrefillRank) fenceDone(e FenceDone) {
 		r.stop(0, "a fence at prefill could not be done")
 		return
 	}
-	k.fenced = max(k.fenced, e.Old)
+	if e.Old > k.fenced {
+		k.fenced = e.Old
+		r.do(Did{Name: "PrefillFence", Peer: k.peer, Inc: k.identity.Incarnation, Epoch: e.Old}) // nothing of it is read any more
+	}
 	for _, id := range append([]uint64(nil), r.batchq...) {
 		if b := r.batches[id]; b.link == k && b.epoch <= k.fenced {
 			r.batchOver(b)

@@ -13,6 +13,7 @@ import (
 	"kvfence/impl/config"
 	"kvfence/impl/core"
 	"kvfence/impl/device"
+	"kvfence/impl/trace"
 	"kvfence/impl/workload"
 	"kvfence/spec"
 )
@@ -82,7 +83,7 @@ type decodeRank struct {
 }
 
 // newDecodeSide binds the API's address. start learns the peers, makes the machines and lets them run.
-func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
+func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
 	d := emptyDecodeSide(cfg, log, epoch, t, m, creds, fail)
 	defer func() {
 		if err != nil {
@@ -105,7 +106,7 @@ func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trac
 }
 
 // emptyDecodeSide has workers and a loop that does not run yet, no layouts and no ranks.
-func emptyDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *decodeSide {
+func emptyDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) *decodeSide {
 	d := &decodeSide{
 		cfg: cfg, log: log.With("role", "decode"), metrics: m, creds: creds,
 		requests: map[core.RequestID]*request{}, step: newPool(cfg.Decode.Workers), work: newPool(2),
@@ -196,6 +197,7 @@ func (d *decodeSide) makeRanks() error {
 			return err
 		}
 		r.m, r.host = m, &host{name: fmt.Sprintf("decode/%d", k), m: m, act: r.act}
+		d.introduce(r.host, spec.TraceDecode, d.identity(k), d.layouts[k], peers...)
 		d.hosts = append(d.hosts, r.host)
 	}
 	return nil
@@ -224,6 +226,7 @@ func (d *decodeSide) makeLeader() error {
 		return err
 	}
 	d.leader, d.lead = leader, &host{name: "decode/leader", m: leader, act: d.act}
+	d.introduce(d.lead, spec.TraceDecodeLeader, d.identity(0), nil)
 	d.hosts = append(d.hosts, d.lead)
 	return nil
 }

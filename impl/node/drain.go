@@ -94,7 +94,7 @@ func (n *Node) close() error {
 	}
 	n.wg.Wait()
 	if n.trace != nil {
-		errs = append(errs, n.trace.close())
+		errs = append(errs, n.trace.Close())
 	}
 	return errors.Join(errs...)
 }

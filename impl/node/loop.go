@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kvfence/impl/core"
+	"kvfence/impl/trace"
 )
 
 // machine is what the four machines of impl/core have in common.
@@ -18,7 +19,7 @@ type machine interface {
 type loop struct {
 	box   *mailbox
 	epoch time.Time // zero of the clock
-	trace *tracer
+	trace *trace.Writer
 	// machines in a fixed order, with the one that carries out actions.
 	hosts []*host
 	queue []func() // what carrying out an action caused; run in order after all actions of its step
@@ -35,9 +36,11 @@ type host struct {
 	name string // for traces and logs: "decode/0", "decode/leader"
 	m    machine
 	act  func(core.Action) error
+
+	trace *trace.Machine // nil without a trace
 }
 
-func newLoop(epoch time.Time, t *tracer, fatal func(error)) *loop {
+func newLoop(epoch time.Time, t *trace.Writer, fatal func(error)) *loop {
 	return &loop{box: newMailbox(), epoch: epoch, trace: t, fatal: fatal, quit: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -92,7 +95,7 @@ func (l *loop) deliver(h *host, ev core.Event) { l.later(h, ev) }
 func (l *loop) step(h *host, ev core.Event) {
 	now := l.now()
 	actions, err := h.m.Step(now, ev)
-	l.trace.step(h.name, now, ev, actions, err)
+	l.tracePoint(h, now, ev, actions)
 	if err != nil {
 		l.fatal(fmt.Errorf("%s: %T: %w", h.name, ev, err))
 		return

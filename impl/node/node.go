@@ -17,6 +17,7 @@ import (
 	"kvfence/impl/core"
 	"kvfence/impl/gateway"
 	"kvfence/impl/node/api"
+	"kvfence/impl/trace"
 	"kvfence/spec"
 )
 
@@ -30,7 +31,7 @@ type Node struct {
 	log     *slog.Logger
 	metrics *metrics
 	creds   *credentials
-	trace   *tracer
+	trace   *trace.Writer
 	prefill *prefillSide
 	decode  *decodeSide
 	gate    *gateway.Gateway
@@ -89,7 +90,7 @@ func (n *Node) openTrace() error {
 	if err != nil {
 		return fmt.Errorf("%w: trace_file: %w", config.ErrConfig, err)
 	}
-	n.trace = newTracer(f)
+	n.trace = trace.NewWriter(f)
 	return nil
 }
 

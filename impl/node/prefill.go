@@ -15,6 +15,7 @@ import (
 	"kvfence/impl/config"
 	"kvfence/impl/core"
 	"kvfence/impl/device"
+	"kvfence/impl/trace"
 	"kvfence/impl/transport/shm"
 	"kvfence/impl/transport/tcp"
 	"kvfence/impl/workload"
@@ -74,7 +75,7 @@ type prefillRank struct {
 }
 
 // newPrefillSide binds the addresses and makes the machines; start lets them run.
-func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *prefillSide, err error) {
+func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *prefillSide, err error) {
 	p := emptyPrefillSide(cfg, log, epoch, t, m, creds, fail)
 	defer func() {
 		if err != nil {
@@ -95,7 +96,7 @@ func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tra
 }
 
 // emptyPrefillSide has workers and a loop that does not run yet, no layouts and no ranks.
-func emptyPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *tracer, m *metrics, creds *credentials, fail func(core.Stop, string)) *prefillSide {
+func emptyPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) *prefillSide {
 	p := &prefillSide{
 		cfg: cfg, log: log.With("role", "prefill"), metrics: m, creds: creds, fail: fail, peers: map[spec.Incarnation]core.PeerID{}, spoken: map[core.PeerID]int{},
 		compute: newPool(1), work: newPool(2), computing: computing{every: sayEvery},
@@ -134,6 +135,7 @@ func (p *prefillSide) makeRanks(side []spec.Incarnation) (err error) {
 			return err
 		}
 		r.host = &host{name: fmt.Sprintf("prefill/%d", k), m: r.m, act: r.act}
+		p.introduce(r.host, spec.TracePrefill, id, p.layouts[k])
 		p.hosts = append(p.hosts, r.host)
 	}
 	return nil
@@ -148,6 +150,7 @@ func (p *prefillSide) makeLeader(side []spec.Incarnation) (err error) {
 		return err
 	}
 	p.lead = &host{name: "prefill/leader", m: p.leader, act: p.act}
+	p.introduce(p.lead, spec.TracePrefillLeader, p.identity(0, side), nil)
 	p.hosts = append(p.hosts, p.lead)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"kvfence/impl/config"
 	"kvfence/impl/core"
 	"kvfence/impl/node/api"
+	"kvfence/impl/trace"
 	"kvfence/impl/workload"
 	"kvfence/spec"
 )
@@ -322,29 +323,22 @@ func TestTrace_EveryStep_IsOneLineWithoutKeys(t *testing.T) {
 	require.NoError(t, n.Close())
 	b, err := os.ReadFile(path)
 	require.NoError(t, err)
+	require.NotContains(t, string(b), "key")
 	seen := map[string]bool{}
-	for line := range strings.Lines(string(b)) {
-		var l struct {
-			Machine string
-			Event   struct{ Type string }
-			Actions []struct {
-				Type string
-				Body struct {
-					Name string
-					Info struct{ Key [32]byte }
-					Env  struct{ Body struct{ DataKey [32]byte } }
-				}
-			}
+	r := trace.NewReader(bytes.NewReader(b))
+	for {
+		var l spec.TraceLine
+		if err = r.Next(&l); err != nil {
+			break
 		}
-		require.NoError(t, json.Unmarshal([]byte(line), &l))
-		seen[l.Machine], seen[l.Event.Type] = true, true
-		for _, a := range l.Actions {
-			seen[a.Body.Name] = true
-			require.Zero(t, a.Body.Info.Key)
-			require.Zero(t, a.Body.Env.Body.DataKey)
+		seen[string(l.Machine)], seen[l.Event.Kind+l.Event.Message] = true, true
+		for _, d := range l.Did {
+			seen[d.Name] = true
 		}
 	}
-	for _, want := range []string{"prefill/0", "prefill/leader", "decode/0", "decode/leader", "Recv(Grant)", "Side(LeaseReady)", "Posted", "NoticeIn", "Ready"} {
+	require.ErrorIs(t, err, io.EOF)
+	require.NoError(t, r.Torn())
+	for _, want := range []string{"prefill", "prefill-leader", "decode", "decode-leader", "Recvgrant", "SideLeaseReady", "Posted", "NoticeIn", "Ready"} {
 		require.True(t, seen[want], want)
 	}
 }
