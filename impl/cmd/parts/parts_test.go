@@ -191,3 +191,25 @@ func TestFuzz_NoTarget_Fails(t *testing.T) {
 	e.fuzz(time.Second, time.Second)
 	require.Equal(t, []failure{{"fuzz", "no fuzz target found"}}, r.failures)
 }
+
+func TestFuzz_ShareOfTime_IsWhatTheTargetsLeave(t *testing.T) {
+	require.Equal(t, 10*time.Second, share(10*time.Second, 3*time.Minute, 26), "two lanes of thirteen seconds each")
+	require.Equal(t, 9*time.Second, share(10*time.Second, 3*time.Minute, 28))
+	require.Equal(t, 5*time.Minute, share(5*time.Minute, 2*time.Hour, 27))
+	require.Equal(t, time.Second, share(10*time.Second, time.Second, 5))
+}
+
+// The planted targets fuzz nothing, which go test refuses: each is booked, in order, whichever ended first.
+func TestFuzz_TargetsThatFail_AreBookedInOrder(t *testing.T) {
+	e, out, r := testEnv(t)
+	e.root = "testdata/fuzzed"
+	e.fuzz(time.Second, time.Second)
+	var names []string
+	for _, f := range r.failures {
+		names = append(names, f.name)
+	}
+	require.Equal(t, []string{"./a.FuzzOne", "./a.FuzzTwo", "./b.FuzzThree"}, names)
+	require.Zero(t, r.passed)
+	require.Contains(t, out.String(), "-fuzz=^FuzzThree$")
+	require.Contains(t, out.String(), "returned without calling F.Fuzz")
+}
