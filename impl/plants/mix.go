@@ -41,7 +41,24 @@ func Mixes() []Mix {
 			Storm: &storm{leave: 5, cut: 12, part: 8, held: 40, most: 20e9}},
 		{Name: "pull-restarts", What: "pages are pulled; copies are held while processes end and are started anew", Change: pull,
 			Storm: &storm{leave: 5, kill: 20, held: 40, most: 2e9}},
-		{Name: "tight", What: "pools of prefill are smaller than some prompts", Change: func(c *sim.Config) { c.Pull, c.PrefillPages = false, 4 }},
+		{Name: "pull-blind", What: "pages are pulled, and neither digests nor a step's tags are compared", Change: func(c *sim.Config) {
+			c.Pull = true
+			blind(c)
+		}},
+		{Name: "calm", What: "pages are pushed; writes are held for a while, and nothing else happens", Change: push, Storm: &storm{held: 40, most: 50e6}},
+		{Name: "late", What: "pages are pushed; messages are doubled, and the second copy comes late", Storm: &storm{leave: 20, held: 20, most: 50e6}, Change: func(c *sim.Config) {
+			c.Pull, c.Net = false, sim.NetFaults{Duplicate: 40}
+		}},
+		{Name: "forgetful", What: "as late; prefill remembers one answer, and messages are lost", Storm: &storm{leave: 20, held: 40, most: 2e9}, Change: func(c *sim.Config) {
+			c.Pull, c.Net = false, sim.NetFaults{Duplicate: 20, Drop: 20}
+			drawn := c.PrefillRank
+			c.PrefillRank = func(p *core.PrefillRankConfig) { drawn(p); p.MaxAnswers = 1 }
+		}},
+		{Name: "small", What: "decode's pools are smaller than some requests", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) { c.Pull, c.DecodePages = false, 5 }},
+		{Name: "tight", What: "as blind; prefill's pools are smaller than some prompts", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) {
+			bare(c)
+			c.PrefillPages = 4
+		}},
 	}
 }
 

@@ -72,8 +72,8 @@ func (j Job) Run() (Catch, error) {
 // ErrPanic is a run that ended in a panic of the engine.
 var ErrPanic = errors.New("panic")
 
-// ErrAlarm is a run in which corruption was found although nothing corrupts (ErrorFidelity).
-var ErrAlarm = errors.New("false alarm")
+// ErrFidelity is a run in which a request was told what cannot have happened in it.
+var ErrFidelity = errors.New("a request was told what did not happen")
 
 // one runs one seed.
 func one(seed uint64, mix Mix, trace bool) (steps int, err error) {
@@ -95,37 +95,34 @@ func one(seed uint64, mix Mix, trace bool) (steps int, err error) {
 		return mix.Storm.run(seed, change)
 	}
 	out, err := sim.Run(seed, change)
-	if err == nil && mix.Quiet && out.Alarms > 0 {
-		err = fmt.Errorf("%w: %d of seed %d", ErrAlarm, out.Alarms, seed)
-	}
 	return out.Steps, err
 }
 
 var (
-	numbered = regexp.MustCompile(`\bI(\d+)\b`)
-	frame    = regexp.MustCompile(`impl/(core|pages|sim|transport)[^\s]*\.go:\d+`)
+	stops = regexp.MustCompile(`I\d+`)
+	frame = regexp.MustCompile(`impl/(core|pages|sim|transport)[^\s]*\.go:\d+`)
 )
 
 func firstFrame(stack string) string { return frame.FindString(stack) }
 
-// Property names what a run was refused for: an invariant by its number, "answer" and "pages" for what must come in the end, "alarm",
-// "panic", or "other".
+// Property names what a run was refused for: an invariant by its number, whoever saw it; "answer" and "pages" for what must come in the
+// end; "fidelity" for a request that was told what did not happen; else the name of the oracle.
 func Property(err error) string {
 	text := err.Error()
+	oracle := sim.OracleOf(err)
 	switch {
 	case errors.Is(err, ErrPanic):
 		return "panic"
-	case errors.Is(err, ErrAlarm):
-		return "alarm"
-	case errors.Is(err, sim.ErrStuck) && strings.Contains(text, "has no answer"):
+	case errors.Is(err, ErrFidelity):
+		return "fidelity"
+	case oracle == sim.Liveness && strings.Contains(text, "has no answer"):
 		return "answer"
-	case errors.Is(err, sim.ErrStuck):
+	case oracle == sim.Liveness:
 		return "pages"
+	case oracle == sim.Stopped:
+		return stops.FindString(text)
 	}
-	if m := numbered.FindString(text); m != "" {
-		return m
-	}
-	return "other"
+	return string(oracle)
 }
 
 func firstLine(err error) string {

@@ -3,10 +3,12 @@ package plants
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"kvfence/impl/core"
 	"kvfence/impl/sim"
 	"kvfence/impl/transport/mem"
+	"kvfence/spec"
 )
 
 // storm is a run that does one kind of thing often: requests come close together, operations of the fabric are held at any stage for a
@@ -21,15 +23,16 @@ type storm struct {
 // weather is one storm under way.
 type weather struct {
 	storm
-	w     *sim.World
-	rng   *rand.Rand
-	cfg   sim.Config
-	plans map[mem.OpRef]plan
-	open  []*sim.Request
-	asks  int
-	steps int
-	heals []later
-	until int
+	w      *sim.World
+	rng    *rand.Rand
+	cfg    sim.Config
+	plans  map[mem.OpRef]plan
+	open   []*sim.Request
+	asks   int
+	steps  int
+	heals  []later
+	until  int
+	copies map[copyKey]*copied
 }
 
 // plan is where and until when an operation is held; zero: it is not.
@@ -53,12 +56,12 @@ func (s storm) run(seed uint64, change func(*sim.Config)) (steps int, err error)
 	if change != nil {
 		change(&cfg)
 	}
-	h := &weather{storm: s, w: sim.New(cfg), rng: rand.New(rand.NewPCG(seed, 0x73746f726d)), cfg: cfg, plans: map[mem.OpRef]plan{}}
+	h := &weather{storm: s, w: sim.New(cfg), rng: rand.New(rand.NewPCG(seed, 0x73746f726d)), cfg: cfg, plans: map[mem.OpRef]plan{}, copies: map[copyKey]*copied{}}
 	if err := h.w.RunUntil(h.count(h.w.Connected), stormSteps); err != nil {
 		return h.steps, err
 	}
 	h.asks = 6 + h.rng.IntN(10)
-	h.w.HoldOp = h.hold
+	h.w.HoldOp, h.w.HoldMsg = h.hold, h.late
 	for err = h.w.RunUntil(h.count(h.blow), stormSteps); h.w.Err() == nil && h.asks > 0; err = h.w.RunUntil(h.count(h.blow), stormSteps) {
 		h.calm() // nothing could happen any more: what waits for its time comes now
 		h.ask(h.rng.IntN(len(cfg.Decode)))
@@ -66,9 +69,12 @@ func (s storm) run(seed uint64, change func(*sim.Config)) (steps int, err error)
 	if h.w.Err() != nil {
 		return h.steps, err
 	}
-	h.w.HoldOp = nil
+	h.w.HoldOp, h.w.HoldMsg = nil, nil
 	h.calm()
-	return h.steps, h.w.RunUntil(h.count(func() bool { return h.w.Answered() && h.w.Clean() }), 2*stormSteps)
+	if err := h.w.RunUntil(h.count(func() bool { return h.w.Answered() && h.w.Clean() }), 2*stormSteps); err != nil {
+		return h.steps, err
+	}
+	return h.steps, h.told()
 }
 
 // count counts the steps of a run by its question whether it is over.
@@ -86,6 +92,80 @@ func (h *weather) hold(op mem.Op) bool {
 		h.plans[op.Ref] = p
 	}
 	return p.until > h.w.Now() && op.State >= p.state
+}
+
+// copyKey tells messages apart as far as their repeats are alike.
+type copyKey struct {
+	toPrefill bool
+	from, to  spec.Incarnation
+	epoch     spec.Epoch
+	kind      spec.Kind
+	lease     spec.LeaseID
+}
+
+// copied counts the copies of a message that wait in one step, and in the one before.
+type copied struct {
+	step, n, before int
+	until           core.Time // 0: no second copy was seen
+}
+
+// late holds the second copy of a doubled message, so that it comes long after the first.
+func (h *weather) late(toPrefill bool, env spec.Envelope) bool {
+	lease := leaseOf(env.Body)
+	if lease == 0 || h.cfg.Net.Duplicate == 0 {
+		return false
+	}
+	key := copyKey{toPrefill, env.From, env.To, env.Epoch, env.Body.Kind(), lease}
+	c := h.copies[key]
+	if c == nil {
+		c = &copied{}
+		h.copies[key] = c
+	}
+	if c.step != h.steps {
+		c.step, c.n, c.before = h.steps, 0, c.n
+	}
+	c.n++
+	if c.n == 2 && c.until == 0 {
+		c.until = h.w.Now() + core.Time(h.rng.Int64N(int64(2e9)>>h.rng.IntN(10)))
+	}
+	return h.w.Now() < c.until && (c.n > 1 || c.before == 1)
+}
+
+// leaseOf is the lease that a message is about; 0: none, or that does not matter.
+func leaseOf(m spec.Message) spec.LeaseID {
+	switch b := m.(type) {
+	case spec.Grant:
+		return b.Lease
+	case spec.Abort:
+		return b.Lease
+	case spec.Complete:
+		return b.Lease
+	case spec.Failed:
+		return b.Lease
+	case spec.AbortAck:
+		return b.Lease
+	case spec.Read:
+		return b.Lease
+	}
+	return 0
+}
+
+// told compares what requests were told with what has happened to them: nobody has heard of damage where there was none, and of a lost peer
+// or link only where one was lost.
+func (h *weather) told() error {
+	can := []spec.Cause{"", spec.CauseTooLong, spec.CauseOverCapacity}
+	if h.leave > 0 {
+		can = append(can, spec.CauseClientGone, spec.CauseDeadline)
+	}
+	if h.cut+h.part+h.kill > 0 || h.cfg.Net.Drop > 0 {
+		can = append(can, spec.CauseFenced, spec.CausePeerLost, spec.CausePeerFailed, spec.CauseTransport, spec.CauseAbortedByPeer, spec.CauseLeaderLost)
+	}
+	for _, q := range h.open {
+		if !q.Lost && !slices.Contains(can, q.Cause) {
+			return fmt.Errorf("%w: request %d ends with %q, %s", ErrFidelity, q.ID, q.Cause, q.Detail)
+		}
+	}
+	return nil
 }
 
 // blow is asked between steps; now and then it does something. It ends when everything is asked, and a while has passed.
