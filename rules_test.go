@@ -47,10 +47,11 @@ func allowedImports() map[string][]string {
 		// Mutants of all layers.
 		"impl/mutants": {"spec", "model", "proofs", "impl/tlc", "impl/overlay"},
 		// Changed copies of packages, for mutants and planted bugs.
-		"impl/overlay": {},
-		"impl/plants":  {"spec", "model", "impl/core", "impl/sim", "impl/transport", "impl/overlay"},
-		"impl/cmd":     {"*"},
-		"fuzz":         {"*"},
+		"impl/overlay":  {},
+		"impl/lockstep": {"spec", "model", "impl/core", "impl/pages", "impl/lockstep"},
+		"impl/plants":   {"spec", "model", "impl/core", "impl/sim", "impl/transport", "impl/overlay"},
+		"impl/cmd":      {"*"},
+		"fuzz":          {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
 		// The specifications go into the binary with their runner, which shares the finder of the tools with the proofs.

@@ -153,6 +153,11 @@ func (t *Twin) Init() []State { return []State{first(&t.Settings)} }
 // actions and parameters lead to it. *next is the Twin's and holds until emit returns. With a mutant, a state that is outside
 // TypeOK has no successors: there is no room for what may come of them. Next allocates nothing.
 func (t *Twin) Next(s *State, emit func(action int, next *State)) {
+	t.Steps(s, func(action int, _ *Args, next *State) { emit(action, next) })
+}
+
+// Steps is Next with the parameters of each step; *args is the Twin's and stays as it is.
+func (t *Twin) Steps(s *State, emit func(action int, args *Args, next *State)) {
 	if len(t.Mutants) > 0 && !inRoom(&t.Settings, s) {
 		return
 	}
@@ -171,7 +176,7 @@ func (t *Twin) Next(s *State, emit func(action int, next *State)) {
 			for _, apply := range p.updates {
 				apply(&t.Settings, s, &n.args, &t.next)
 			}
-			emit(p.index, &t.next)
+			emit(p.index, &n.args, &t.next)
 		}
 	}
 }

@@ -1,0 +1,498 @@
+package lockstep
+
+import (
+	"slices"
+
+	"kvfence/impl/core"
+	"kvfence/model"
+	"kvfence/spec"
+)
+
+// stepD gives decode's rank one event and puts what it says into the boxes.
+func (w *World) stepD(ev core.Event) []core.Action {
+	acts, err := w.d.Step(w.now, ev)
+	if err != nil {
+		w.fail("decode rank, %T: %v", ev, err)
+	}
+	for _, a := range acts {
+		w.actD(a)
+	}
+	return acts
+}
+
+func (w *World) actD(a core.Action) {
+	switch a := a.(type) {
+	case core.Send:
+		w.sendD(a)
+	case core.CloseConn:
+		for k := range w.p {
+			for d := range w.links[k].peers {
+				if p := &w.links[k].peers[d]; p.conn == a.Conn {
+					p.lost = true
+				}
+			}
+		}
+	case core.Fence:
+		l := &w.links[a.Peer-1]
+		if a.New <= l.table {
+			w.fail("fence of epoch %d to %d in epoch %d", a.Old, a.New, l.table)
+		}
+		l.table, l.connect, l.opening = a.New, nil, 0
+		l.fences = append(l.fences, a.Old)
+	case core.OpenData:
+		w.links[a.Peer-1].opening = a.Epoch
+	case core.Allow:
+		if w.links[a.Peer-1].table != a.Epoch {
+			w.fail("lease %d is allowed in epoch %d, the table is in %d", a.Grant.Lease, a.Epoch, w.links[a.Peer-1].table)
+		}
+	case core.VoidTags:
+		for _, p := range a.Pages {
+			for k := range ranks(w.tw) {
+				c := &w.mem[w.page(a.Component, p)][k]
+				c.tag, c.by = spec.Tag{}, 0
+			}
+		}
+	case core.PutTag:
+		if uint8(a.Slot) < ranks(w.tw) {
+			c := &w.mem[w.page(a.Component, a.Page)][a.Slot]
+			c.tag, c.by = a.Tag, 0
+		}
+	case core.Verify:
+		if l := w.number(w.dinc, a.Lease); l != 0 {
+			w.lease[l].verify = &a
+		}
+	case core.Alarm:
+		w.found(a)
+	case core.ToLeader:
+		w.toLeaderD(a.Msg)
+	case core.PullCopy:
+		w.fail("a pull on a push link")
+	case core.Stop:
+		w.fail("decode rank stopped: I%d %s", a.Invariant, a.Broken)
+	}
+}
+
+// toLeaderD takes what decode's rank tells its leader.
+func (w *World) toLeaderD(m core.SideMsg) {
+	if t, ok := m.(core.Taken); ok && w.number(w.dinc, t.Lease) == 0 {
+		w.lease[w.next].id, w.lease[w.next].dinc = t.Lease, w.dinc
+	}
+}
+
+func (w *World) sendD(a core.Send) {
+	l := &w.links[a.Peer-1]
+	switch m := a.Env.Body.(type) {
+	case spec.Connect:
+		l.connect, l.conn = &a, a.Conn
+	case spec.Grant:
+		if n := w.number(w.dinc, m.Lease); n != 0 {
+			w.lease[n].grant[a.Peer-1] = &a
+		} else {
+			w.lease[w.next].grant[a.Peer-1] = &a
+		}
+	case spec.Abort:
+		if n := w.number(w.dinc, m.Lease); n != 0 {
+			w.lease[n].abort[a.Peer-1] = &a
+		}
+	case spec.Ping:
+		l.ping = &a
+	}
+}
+
+// found notes when the pages of leases were found bad: the epochs of the links then, for every lease that has the page.
+func (w *World) found(a core.Alarm) {
+	l := w.number(w.dinc, a.Lease)
+	var bad []uint8
+	for _, b := range a.Bad {
+		at := int(b.Index)
+		if b.Component == spec.Aux {
+			at = len(w.lease[l].table) - 1
+		}
+		if at < len(w.lease[l].table) {
+			bad = append(bad, w.lease[l].table[at])
+		}
+	}
+	for y := uint8(1); y < w.next; y++ {
+		x := &w.lease[y]
+		live := x.dst == model.DstFilling || x.dst == model.DstVerified || x.dst == model.DstReady || x.dst == model.DstRevoking || x.dst == model.DstBad
+		if y == l || x.dinc == w.dinc && live && slices.ContainsFunc(bad, func(p uint8) bool { return slices.Contains(x.table, p) }) {
+			for k := range ranks(w.tw) {
+				x.qep[k] = w.ep(k)
+			}
+		}
+	}
+}
+
+// dial is a connect of decode: the fence that it starts with, and the Connect that goes out.
+func (w *World) dial(k uint8) {
+	w.conns++
+	w.stepD(core.Dialed{Peer: core.PeerID(k + 1), Conn: w.conns, Nonce: spec.Nonce{byte(w.conns), byte(w.conns >> 8), 1}})
+	if w.links[k].connect == nil {
+		w.fail("no connect to rank %d goes out", k)
+	}
+}
+
+// fenceEnd tells decode's rank that every fence of a link is back: nothing older is being placed.
+func (w *World) fenceEnd(k uint8) {
+	l := &w.links[k]
+	for _, x := range w.writes {
+		if x.k == k && (x.stage == stagePlacing || x.stage == stageUnseen) && !w.current(x) {
+			w.fail("a fence of rank %d is back, and a write of an older epoch is being placed", k)
+		}
+	}
+	fences := l.fences
+	l.fences = nil
+	for _, old := range fences {
+		w.stepD(core.FenceDone{Peer: core.PeerID(k + 1), Old: old, OK: true})
+	}
+}
+
+// connect takes the answer to a connect and opens the data path at both ends.
+func (w *World) connect(k, i, d, e uint8) {
+	a, ok := w.accepts[acceptKey{k, i, d, e}]
+	l := &w.links[k]
+	if !ok || l.connect == nil {
+		w.fail("no answer of rank %d to a connect is there", k)
+		return
+	}
+	w.stepD(core.Recv{Peer: core.PeerID(k + 1), Conn: l.conn, Env: a.Env})
+	if l.opening != l.table {
+		w.fail("the data path to rank %d is not opened", k)
+		return
+	}
+	w.stepD(core.DataUp{Peer: core.PeerID(k + 1), Epoch: l.table})
+	if i == w.pinc[k] {
+		w.stepP(k, core.DataUp{Peer: pid(d), Epoch: l.table})
+	}
+}
+
+// take hands out the pages of a lease and sends its grants.
+func (w *World) grant(a *model.Args) {
+	x := &w.lease[w.next]
+	*x = lease{t: a.T, dinc: w.dinc, ten: a.N, ada: a.A, pre: a.F}
+	t := w.transfer(a.T, w.dinc)
+	var peers []core.PeerID
+	for k := range ranks(w.tw) {
+		peers = append(peers, core.PeerID(k+1))
+	}
+	m := core.Take{Transfer: t, Domain: w.domain(a), Request: w.request(a.T, a.F), Tokens: w.set.Prompt, Prefill: peers, MaxGrow: 100}
+	if w.set.Published > 0 {
+		m.Contents = spec.ContentIDs(w.prompt(a.T, a.F), m.Domain, tokensPerPage)
+	}
+	w.stepD(core.Side{Msg: m})
+	if x.id == 0 {
+		w.fail("no pages were taken for transfer %d", a.T)
+		return
+	}
+	w.stepD(core.Side{Msg: core.Go{Transfer: t}})
+	w.next++
+	w.granted(w.next - 1)
+}
+
+// granted writes down what a grant said, from the machine.
+func (w *World) granted(l uint8) {
+	x := &w.lease[l]
+	v := w.d.Inspect()
+	for _, k := range v.Links {
+		x.gep[k.Peer-1], x.ginc[k.Peer-1] = epochOf(k.Epoch), w.links[k.Peer-1].linc
+	}
+	for _, y := range v.Leases {
+		if y.ID != x.id {
+			continue
+		}
+		for c, ps := range y.Pages {
+			for i, g := range ps {
+				p := w.page(spec.Component(c), g.Page)
+				x.table = append(x.table, p)
+				if spec.Component(c) != spec.KV || i >= len(y.Shared) {
+					x.gpage[p] = uint8(g.Gen)
+				}
+			}
+		}
+		for _, h := range y.Holds {
+			k := h.Peer - 1
+			x.owes[k], x.gep[k], x.ginc[k] = true, epochOf(h.Epoch), lifeOf(h.Incarnation)
+		}
+	}
+}
+
+func lifeOf(i spec.Incarnation) uint8 { return i[2] - 1 }
+
+// prompt is what a request says; its first page is the prefix.
+func (w *World) prompt(t, f uint8) []int32 {
+	out := make([]int32, w.set.Prompt)
+	for i := range out {
+		out[i] = int32(f) + 1
+		if uint32(i)/tokensPerPage == w.set.Prompt/tokensPerPage {
+			out[i] = 100 + int32(t)
+		}
+	}
+	return out
+}
+
+func (w *World) domain(a *model.Args) spec.Domain {
+	return spec.DomainOf(w.tw.Tenant[a.N], "", w.tw.Adapter[a.A], "m")
+}
+
+func (w *World) request(t, f uint8) spec.RequestDigest {
+	return spec.DigestRequest(w.prompt(t, f), spec.Domain{})
+}
+
+// hear gives decode's rank a receipt that came.
+func (w *World) hear(r answerKey) {
+	m := w.answers[r]
+	w.stepD(core.Recv{Peer: core.PeerID(r.k + 1), Conn: m.Conn, Env: m.Env})
+}
+
+// recv is the arrival of a receipt. It waits in the rank's box until it may be taken; if it may not be taken now the rank may have it.
+func (w *World) recv(a *model.Args) {
+	r := answerKey{a.C, a.L, a.K, a.I}
+	if _, sent := w.answers[r]; !sent {
+		w.fail("no receipt %v was sent", r)
+		return
+	}
+	told := w.rec[r]
+	if !w.lazy && !w.ready(r) {
+		w.hear(r)
+		told = true
+	}
+	w.rec[r] = told
+}
+
+// ready reports whether the rank would take a receipt at once: it was told of every notice that the receipt lists.
+func (w *World) ready(r answerKey) bool {
+	for n, told := range w.arrived {
+		if n.l == r.l && n.k == r.k && !told {
+			return false
+		}
+	}
+	for n := range w.notices {
+		if _, in := w.arrived[n]; n.l == r.l && n.k == r.k && n.i == r.i && !in {
+			return false
+		}
+	}
+	return true
+}
+
+// noticeIn is the arrival of a notice at the end of its channel. The rank is told when what came before it is visible.
+func (w *World) noticeIn(a *model.Args) {
+	n := noticeKey{a.L, a.K, a.C, a.I}
+	if !w.notices[n] {
+		w.fail("no notice %v was sent", n)
+		return
+	}
+	for _, x := range w.writes {
+		if x.l == n.l && x.k == n.k && x.c == n.c && x.i == n.i && x.stage < stageUnseen {
+			w.fail("notice %v overtakes a write", n)
+		}
+	}
+	w.arrived[n] = false
+	if w.lazy || w.pendingAt(n.l, n.k, stageUnseen) {
+		return
+	}
+	for r, told := range w.rec {
+		if told && r.l == n.l && r.k == n.k {
+			return // it may be what the receipt waits for
+		}
+	}
+	w.tellNotice(n)
+}
+
+func (w *World) tellNotice(n noticeKey) {
+	w.arrived[n] = true
+	x := &w.lease[n.l]
+	w.stepD(core.NoticeIn{Peer: core.PeerID(n.k + 1), Epoch: spec.Epoch(x.gep[n.k]) + 1, Channel: uint32(n.c), Lease: x.id, Number: uint64(n.l)})
+}
+
+// takeReceipt gives the rank what it lacks to take a receipt: it takes it now.
+func (w *World) takeReceipt(a *model.Args) {
+	r := answerKey{a.C, a.L, a.K, a.I}
+	told, came := w.rec[r]
+	if !came {
+		w.fail("receipt %v did not come", r)
+		return
+	}
+	if w.pendingAt(a.L, a.K, stageUnseen) {
+		w.fail("the flush of rank %d is not over", a.K)
+	}
+	if !told {
+		for o, told := range w.rec { // of two only the last counts
+			if told && o.l == r.l && o.k == r.k {
+				w.rec[o] = false
+			}
+		}
+	}
+	for c := range uint8(len(w.tw.Chan)) {
+		n := noticeKey{a.L, a.K, c, a.I}
+		if told, in := w.arrived[n]; in && !told {
+			w.tellNotice(n)
+		}
+	}
+	if !told {
+		w.hear(r)
+	}
+	for o := range w.rec {
+		if o.l == r.l && o.k == r.k {
+			delete(w.rec, o)
+		}
+	}
+}
+
+// verify is the check of a lease's tags and digests; its outcome waits in the rank's box if it is good.
+func (w *World) verify(a *model.Args, good bool) {
+	x := &w.lease[a.L]
+	if x.verify == nil {
+		w.fail("lease %d is not verified now", a.L)
+		return
+	}
+	bad := w.compare(x.verify.Checks, x.verify.Void, x.verify.Digests)
+	if (len(bad) == 0) != good {
+		w.fail("the check of lease %d finds %v", a.L, bad)
+	}
+	x.checked = &core.Verified{Lease: x.id, Bad: bad}
+	if !good {
+		w.endVerify(a.L)
+	}
+}
+
+func (w *World) endVerify(l uint8) {
+	x := &w.lease[l]
+	if x.verify == nil {
+		w.fail("lease %d is not verified now", l)
+		return
+	}
+	v := x.checked
+	if v == nil {
+		v = &core.Verified{Lease: x.id, Bad: w.compare(x.verify.Checks, x.verify.Void, x.verify.Digests)}
+	}
+	x.verify, x.checked = nil, nil
+	w.stepD(*v)
+}
+
+// release gives a lease back: at its leader's word, or because its last local work has ended.
+func (w *World) release(a *model.Args) {
+	x := &w.lease[a.L]
+	if x.verify != nil {
+		w.endVerify(a.L)
+		return
+	}
+	w.stepD(core.Side{Msg: core.ReleaseLease{Transfer: w.transfer(x.t, x.dinc)}})
+}
+
+// read is one kernel of decode between its two checks; pos is where it appends, 0: nowhere.
+func (w *World) readBegin(l uint8, pos uint32) *core.ReadPages {
+	for _, a := range w.stepD(core.ReadBegin{Lease: w.lease[l].id, Pos: pos}) {
+		if p, ok := a.(core.ReadPages); ok {
+			return &p
+		}
+	}
+	w.fail("lease %d may not be read", l)
+	return nil
+}
+
+func (w *World) appendTo(a *model.Args) {
+	x := &w.lease[a.L]
+	at := slices.Index(x.table, a.P)
+	if tp := w.readBegin(a.L, max(w.set.Prompt, uint32(at)*tokensPerPage)); tp != nil {
+		w.stepD(core.ReadEnd{Lease: x.id, Bad: w.compare(tp.Checks, nil, false), Copied: true})
+	}
+}
+
+func (w *World) badRead(a *model.Args) {
+	tp := w.readBegin(a.L, 0)
+	if tp == nil {
+		return
+	}
+	bad := w.compare(tp.Checks, nil, false)
+	if len(bad) == 0 {
+		w.fail("the check of lease %d finds nothing", a.L)
+	}
+	w.stepD(core.ReadEnd{Lease: w.lease[a.L].id, Bad: bad})
+}
+
+func (w *World) grow(a *model.Args) {
+	x := &w.lease[a.L]
+	kv := 0
+	for _, p := range x.table {
+		if uint32(p) < w.set.KV {
+			kv++
+		}
+	}
+	w.stepD(core.Side{Msg: core.Grow{Transfer: w.transfer(x.t, x.dinc), Pos: uint32(kv) * tokensPerPage}})
+	g := &w.lease[w.next]
+	*g = lease{t: x.t, dinc: w.dinc, parent: a.L, ten: x.ten, ada: x.ada, pre: x.pre}
+	for _, y := range w.d.Inspect().Leases {
+		if ps := y.Pages[spec.KV]; y.ID == x.id && len(ps) == kv+1 {
+			g.grown = w.page(spec.KV, ps[kv].Page)
+			g.gpage[g.grown] = uint8(ps[kv].Gen)
+			x.table = append(x.table, g.grown)
+			w.next++
+			return
+		}
+	}
+	w.fail("lease %d did not grow", a.L)
+}
+
+// raiseMark lets a Ping go out: the mark in it is said.
+func (w *World) raiseMark(a *model.Args) {
+	w.now++
+	l := &w.links[a.K]
+	l.ping = nil
+	w.stepD(core.Tick{})
+	if l.ping == nil {
+		w.fail("rank %d is told nothing", a.K)
+		return
+	}
+	l.dmark, l.marks[a.M] = a.M, l.ping.Env.Mark
+	if w.markOf(l.ping.Env.Mark) != a.M {
+		w.fail("decode says mark %d to rank %d, which is %d there", l.ping.Env.Mark, a.K, w.markOf(l.ping.Env.Mark))
+	}
+}
+
+// markOf is the specification's number of a mark of decode's present life.
+func (w *World) markOf(m spec.LeaseID) uint8 {
+	if l := w.number(w.dinc, m); l != 0 {
+		return l
+	}
+	return w.next
+}
+
+// decodeCrash ends the decode process with all that places into its memory, and starts the next.
+func (w *World) decodeCrash() {
+	w.note()
+	for l := uint8(1); l < w.next; l++ {
+		x := &w.lease[l]
+		x.verify, x.checked = nil, nil
+		if live(x.dst) {
+			x.dst = model.DstDead
+		}
+		w.dead[x.t] = true
+	}
+	for _, x := range w.writes {
+		if x.stage == stagePlacing || x.stage == stageUnseen {
+			x.stage = stageOver
+		}
+	}
+	clear(w.arrived)
+	clear(w.rec)
+	clear(w.kernels)
+	for k := range ranks(w.tw) {
+		w.links[k].peers[w.dinc].lost = true
+	}
+	w.dinc++
+	w.startDecode()
+}
+
+func live(dst uint8) bool {
+	switch dst {
+	case model.DstFilling, model.DstRevoking, model.DstVerified, model.DstReady, model.DstBad:
+		return true
+	}
+	return false
+}
+
+// abortLease is its leader's word to revoke a lease.
+func (w *World) abortLease(a *model.Args) {
+	x := &w.lease[a.L]
+	w.stepD(core.Side{Msg: core.AbortLease{Transfer: w.transfer(x.t, x.dinc), Cause: spec.CauseClientGone}})
+}

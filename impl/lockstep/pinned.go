@@ -1,0 +1,30 @@
+package lockstep
+
+// Pinned are the settings whose every step is replayed, by name.
+func Pinned() []Setting {
+	with := func(c ...string) map[string]string {
+		m := map[string]string{}
+		for i := 0; i+1 < len(c); i += 2 {
+			m[c[i]] = c[i+1]
+		}
+		return m
+	}
+	return []Setting{
+		{Name: "push", About: "one lease, one write", KV: 1, Source: 1, Prompt: 1, Constants: with("Breaking", "TRUE", "Marking", "TRUE", "Views", `{"same", "other", "short"}`)},
+		{Name: "fence", About: "fences of both ends, lost writes", KV: 1, Source: 1, Prompt: 1, Constants: with("NE", "1", "PFencing", "TRUE", "Losing", "TRUE")},
+		{Name: "restart", About: "prefill restarts", KV: 1, Source: 1, Prompt: 1, Constants: with("NE", "1", "NI", "1", "PFencing", "TRUE")},
+		{Name: "reborn", About: "decode restarts", KV: 1, Source: 1, Prompt: 1, Constants: with("ND", "1", "NL", "2", "NT", "2", "PFencing", "TRUE", "Marking", "FALSE")},
+		{Name: "two", About: "two ranks, an auxiliary record, two channels", KV: 1, Aux: 1, Source: 1, Prompt: 1, Constants: with("Rank", "{r1, r2}", "NQ", "2")},
+	}
+}
+
+// Find is the pinned setting of a name, ready to use.
+func Find(name string) (Setting, bool) {
+	for _, s := range Pinned() {
+		if s.Name == name {
+			full, err := s.fill()
+			return full, err == nil
+		}
+	}
+	return Setting{}, false
+}

@@ -1,0 +1,407 @@
+package lockstep
+
+import (
+	"slices"
+
+	"kvfence/impl/core"
+	"kvfence/model"
+	"kvfence/spec"
+)
+
+// stepP gives one prefill rank an event and puts what it says into the boxes. A fence of its own end is back at once: what was
+// queued is not read any more.
+func (w *World) stepP(k uint8, ev core.Event) []core.Action {
+	acts, err := w.p[k].Step(w.now, ev)
+	if err != nil {
+		w.fail("prefill rank %d, %T: %v", k, ev, err)
+	}
+	var fences []core.FenceDone
+	for _, a := range acts {
+		if f, ok := a.(core.Fence); ok {
+			for _, x := range w.writes {
+				if x.k == k && x.stage == stageQueued && pid(x.dinc) == f.Peer && x.epoch <= f.Old {
+					x.stage = stageOver
+				}
+			}
+			fences = append(fences, core.FenceDone{Peer: f.Peer, Old: f.Old, OK: true})
+		}
+		w.actP(k, a)
+	}
+	for _, f := range fences {
+		w.stepP(k, f)
+	}
+	return acts
+}
+
+func (w *World) actP(k uint8, a core.Action) {
+	switch a := a.(type) {
+	case core.Did:
+		if l := w.number(uint8(a.Peer-1), a.Lease); a.Name == "Forget" && l != 0 {
+			w.lease[l].at[k].pst, w.lease[l].at[k].killed = model.PstNone, false
+		}
+	case core.Send:
+		w.sendP(k, a)
+	case core.VoidTags:
+	case core.Seal:
+		if s := w.at(k, a.Lease.Peer, a.Lease.Lease); s != nil {
+			s.seal = &a
+		}
+	case core.Post:
+		if s := w.at(k, a.Peer, a.Lease); s != nil {
+			if s.post != nil || len(a.Items) != 1 {
+				w.fail("rank %d posts %d writes of lease %d behind one that is not out", k, len(a.Items), a.Lease)
+			}
+			s.post = &a
+		}
+	case core.Notice:
+		if s := w.at(k, a.Peer, a.Lease); s != nil {
+			s.notice = &a
+		}
+	case core.CloseConn:
+	case core.Stop:
+		w.fail("prefill rank %d stopped: I%d %s", k, a.Invariant, a.Broken)
+	}
+}
+
+// at is a lease at a prefill rank by the engine's names.
+func (w *World) at(k uint8, p core.PeerID, id spec.LeaseID) *source {
+	if l := w.number(uint8(p-1), id); l != 0 {
+		return &w.lease[l].at[k]
+	}
+	w.fail("rank %d speaks of lease %d of peer %d", k, id, p)
+	return nil
+}
+
+func (w *World) sendP(k uint8, a core.Send) {
+	d := uint8(a.Peer - 1)
+	say := func(c uint8, id spec.LeaseID) {
+		if l := w.number(d, id); l != 0 {
+			w.answers[answerKey{c, l, k, w.pinc[k]}] = a
+		} else {
+			w.fail("rank %d answers for lease %d", k, id)
+		}
+	}
+	switch m := a.Env.Body.(type) {
+	case spec.Accept:
+		w.accepts[acceptKey{k, w.pinc[k], d, epochOf(a.Env.Epoch)}] = a
+	case spec.Complete:
+		l := w.number(d, m.Lease)
+		if c := model.KindComplete; l != 0 && m.Request == w.request(w.lease[l].t, w.lease[l].pre) {
+			say(c, m.Lease)
+		} else {
+			say(model.KindMisnamed, m.Lease)
+		}
+	case spec.AbortAck:
+		say(model.KindAck, m.Lease)
+	case spec.Failed:
+		say(model.KindFailed, m.Lease)
+	case spec.Gone:
+		say(model.KindGone, m.Lease)
+	}
+}
+
+// accept gives a prefill rank the connect that is out; older connections have ended.
+func (w *World) accept(k uint8) {
+	l := &w.links[k]
+	if l.connect == nil {
+		w.fail("no connect to rank %d is out", k)
+		return
+	}
+	for d := range l.peers {
+		if p := &l.peers[d]; p.conn != 0 {
+			w.stepP(k, core.ConnLost{Peer: pid(uint8(d)), Conn: p.conn})
+			p.conn = 0
+		}
+	}
+	l.peers[w.dinc] = peer{conn: l.conn}
+	env := l.connect.Env
+	env.Mark = 0
+	w.stepP(k, core.ConnectIn{Peer: pid(w.dinc), Conn: l.conn, Env: env, DataAddress: "x"})
+	if _, ok := w.accepts[acceptKey{k, w.pinc[k], w.dinc, epochOf(env.Epoch)}]; !ok {
+		w.fail("rank %d does not accept", k)
+	}
+}
+
+// deliver gives a prefill rank a message that decode sent on the link of that life of it. Its mark is one that was said before.
+func (w *World) deliver(k, d uint8, m *core.Send, mark spec.LeaseID) {
+	if m == nil {
+		w.fail("rank %d was not sent this", k)
+		return
+	}
+	env := m.Env
+	env.Mark = mark
+	w.stepP(k, core.Recv{Peer: pid(d), Conn: w.links[k].peers[d].conn, Env: env})
+}
+
+func (w *World) start(a *model.Args) {
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	if !s.known {
+		s.known, s.view = true, a.V
+		m := core.Assign{Transfer: w.transfer(x.t, x.dinc), Request: w.request(x.t, x.pre), Domain: w.domain(&model.Args{N: x.ten, A: x.ada}), Tokens: w.set.Prompt, Links: []spec.Incarnation{inc('d', 0, x.dinc)}}
+		if a.V != model.ViewSame {
+			m.Request = spec.DigestRequest([]int32{9}, spec.Domain{})
+		}
+		w.stepP(a.K, core.Side{Msg: m})
+	}
+	w.deliver(a.K, x.dinc, x.grant[a.K], 0)
+}
+
+func (w *World) takeSource(a *model.Args) {
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	for _, act := range w.stepP(a.K, core.Side{Msg: core.TakeSource{Transfer: w.transfer(x.t, x.dinc)}}) {
+		to, ok := act.(core.ToLeader)
+		if !ok {
+			continue
+		}
+		if m, ok := to.Msg.(core.SourceTaken); ok {
+			s.taken = true
+			for c, ps := range m.Pages {
+				for _, g := range ps {
+					q := w.sourcePage(spec.Component(c), g.Page)
+					s.pages = append(s.pages, q)
+					w.src[a.K][q].state = model.SrcRaw
+				}
+			}
+		}
+	}
+	if !s.taken {
+		w.fail("rank %d has no source pages for lease %d", a.K, a.L)
+	}
+}
+
+// compute is a kernel: it stores, and the rank hears nothing of it.
+func (w *World) compute(a *model.Args) {
+	c := &w.src[a.K][a.Q]
+	c.state, c.content = model.SrcComputed, 0
+	if w.lease[a.L].at[a.K].view == model.ViewSame {
+		c.content = a.L
+	}
+}
+
+// seal is the event of a kernel's stream. With the last one of a prompt the rank hears that it is computed.
+func (w *World) seal(a *model.Args) {
+	w.src[a.K][a.Q].state = model.SrcSealed
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	if s.chunk || slices.ContainsFunc(s.pages, func(q uint8) bool { return w.src[a.K][q].state != model.SrcSealed }) {
+		return
+	}
+	s.chunk = true
+	w.stepP(a.K, core.Side{Msg: core.ChunkDone{Transfer: w.transfer(x.t, x.dinc), To: w.set.Prompt, Last: true}})
+}
+
+// sealedEvent ends the seal that runs; the digests are those of the bytes that stand there.
+func (w *World) sealedEvent(k uint8, s *source) {
+	m := s.seal
+	s.seal = nil
+	out := core.Sealed{Seal: m.Seal, Lease: m.Lease}
+	for _, it := range m.Items {
+		out.Digests = append(out.Digests, digest(w.src[k][w.sourcePage(it.Part.Component, it.Src.Page)].content))
+	}
+	w.stepP(k, out)
+}
+
+// post ends the seal of the page that is next: it is posted, and goes to a channel.
+func (w *World) post(a *model.Args) {
+	s := &w.lease[a.L].at[a.K]
+	if s.post == nil && s.seal != nil {
+		w.sealedEvent(a.K, s)
+	}
+	m := s.post
+	if m == nil {
+		w.fail("rank %d posts nothing of lease %d", a.K, a.L)
+		return
+	}
+	s.post = nil
+	it := m.Items[0]
+	x := &write{l: a.L, k: a.K, p: w.page(it.Part.Component, it.Dst.Page), c: a.C, i: w.pinc[a.K], q: w.sourcePage(it.Part.Component, it.Src.Page),
+		dinc: uint8(m.Peer - 1), epoch: m.Epoch, item: it}
+	if x.p != a.P || x.q != a.Q || uint8(it.Part.Index) != a.K && it.Part.Component == spec.KV {
+		w.fail("rank %d posts page %d from %d as part %d", a.K, x.p, x.q, it.Part.Index)
+	}
+	s.posted = true
+	s.posts, s.writes = append(s.posts, *m), append(s.writes, x)
+	w.writes = append(w.writes, x)
+}
+
+func (w *World) sendNotice(a *model.Args) {
+	s := &w.lease[a.L].at[a.K]
+	if s.notice == nil {
+		w.fail("rank %d sends no notice of lease %d", a.K, a.L)
+		return
+	}
+	w.notices[noticeKey{a.L, a.K, a.C, w.pinc[a.K]}] = true
+}
+
+// postsOver ends the posts of a lease whose sources were read.
+func (w *World) postsOver(k uint8, s *source) {
+	posts := s.posts
+	s.posts = nil
+	for i, m := range posts {
+		if s.writes[i].stage == stageQueued {
+			w.fail("a post of rank %d ends, and its source is not read", k)
+		}
+		w.stepP(k, core.Posted{Peer: m.Peer, Epoch: m.Epoch, Batch: m.Batch})
+	}
+	s.writes = nil
+}
+
+// drained gives a rank the ends of a lease's posts and notices: its half of the drain.
+func (w *World) drained(l, k uint8) {
+	s := &w.lease[l].at[k]
+	w.postsOver(k, s)
+	if m := s.notice; m != nil && !s.noticed {
+		s.noticed = true
+		var chans []spec.Channel
+		for c := range uint8(len(w.tw.Chan)) {
+			if w.notices[noticeKey{l, k, c, w.pinc[k]}] {
+				chans = append(chans, spec.Channel{ID: uint32(c), Notice: uint64(l)})
+			}
+		}
+		w.stepP(k, core.Noticed{Peer: m.Peer, Epoch: m.Epoch, Lease: m.Lease, Number: m.Number, Channels: chans})
+	}
+}
+
+// answer lets a rank answer a lease: what lies in its box for it, and the ends of its work.
+func (w *World) answer(a *model.Args, kind uint8) {
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	if s.aborting {
+		s.aborting = false
+		w.deliver(a.K, x.dinc, x.abort[a.K], 0)
+	}
+	if s.breaking {
+		s.breaking = false
+		w.breakJob(a.L, a.K)
+	}
+	w.drained(a.L, a.K)
+	if _, ok := w.answers[answerKey{kind, a.L, a.K, w.pinc[a.K]}]; !ok {
+		w.fail("rank %d does not answer for lease %d", a.K, a.L)
+	}
+}
+
+func (w *World) breakJob(l, k uint8) {
+	w.stepP(k, core.Side{Msg: core.Break{Transfer: w.transfer(w.lease[l].t, w.lease[l].dinc), Cause: spec.CauseCompute, Detail: "planted"}})
+}
+
+// stopLease is an Abort or a Break. A lease of which nothing was posted would be answered in the same step: then it lies in the box.
+func (w *World) stopLease(a *model.Args, own bool) {
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	switch {
+	case !s.posted && own:
+		s.breaking = true
+	case !s.posted:
+		if x.abort[a.K] == nil {
+			w.fail("rank %d was sent no Abort of lease %d", a.K, a.L)
+		}
+		s.aborting = true
+	case own:
+		w.breakJob(a.L, a.K)
+	default:
+		w.deliver(a.K, x.dinc, x.abort[a.K], 0)
+	}
+}
+
+// gone asks a rank again about a lease that it does not hold any more.
+func (w *World) gone(a *model.Args) {
+	x := &w.lease[a.L]
+	w.deliver(a.K, x.dinc, x.grant[a.K], 0)
+	if _, ok := w.answers[answerKey{model.KindGone, a.L, a.K, w.pinc[a.K]}]; !ok {
+		w.fail("rank %d does not say that lease %d is gone", a.K, a.L)
+	}
+}
+
+// giveBack ends what still reads the source pages of a lease.
+func (w *World) giveBack(a *model.Args) {
+	x := &w.lease[a.L]
+	s := &x.at[a.K]
+	for s.seal != nil {
+		w.sealedEvent(a.K, s)
+	}
+	w.postsOver(a.K, s)
+	if !s.over {
+		s.over = true
+		w.stepP(a.K, core.Side{Msg: core.ComputeOver{Transfer: w.transfer(x.t, x.dinc)}})
+	}
+}
+
+// lose reports a write as failed at its source. It may still be read and land.
+func (w *World) lose(a *model.Args) {
+	x := w.write(a, stageQueued, stageFlying)
+	if x == nil {
+		return
+	}
+	x.lost = true
+	s := &w.lease[a.L].at[a.K]
+	at := slices.Index(s.writes, x)
+	if at < 0 {
+		w.fail("the post of a lost write is over")
+		return
+	}
+	m := s.posts[at]
+	s.posts, s.writes = slices.Delete(s.posts, at, at+1), slices.Delete(s.writes, at, at+1)
+	w.stepP(a.K, core.Posted{Peer: m.Peer, Epoch: m.Epoch, Batch: m.Batch, Err: "broken stream"})
+}
+
+// prefillFence is a connection or a data path that ends at prefill.
+func (w *World) prefillFence(a *model.Args) {
+	p := &w.links[a.K].peers[a.D]
+	for l := uint8(1); l < w.next; l++ { // what lies in the box is of an epoch that is over
+		if s := &w.lease[l].at[a.K]; w.lease[l].dinc == a.D && w.lease[l].gep[a.K] == a.E && (s.aborting || s.breaking) {
+			s.aborting, s.breaking, s.killed = false, false, true
+		}
+	}
+	if p.lost && p.conn != 0 {
+		w.stepP(a.K, core.ConnLost{Peer: pid(a.D), Conn: p.conn})
+		p.conn = 0
+		return
+	}
+	w.stepP(a.K, core.DataLost{Peer: pid(a.D), Epoch: spec.Epoch(a.E) + 1})
+}
+
+// recvMark gives a rank a message with a mark that was said.
+func (w *World) recvMark(a *model.Args) {
+	l := &w.links[a.K]
+	if l.ping == nil {
+		w.fail("rank %d was told nothing", a.K)
+		return
+	}
+	l.told[a.M] = true
+	w.deliver(a.K, w.dinc, l.ping, l.marks[a.M])
+}
+
+func (w *World) prefillCrash(a *model.Args) {
+	w.note()
+	k := a.K
+	for _, x := range w.writes {
+		if x.k == k && x.stage == stageQueued {
+			x.stage = stageOver
+		}
+	}
+	for l := range w.lease {
+		w.lease[l].at[k] = source{view: w.lease[l].at[k].view}
+	}
+	for d := range w.links[k].peers {
+		w.links[k].peers[d] = peer{}
+	}
+	for f := range w.fenced {
+		if f[0] == k {
+			delete(w.fenced, f)
+		}
+	}
+	w.pmark[k], w.links[k].told = 0, [model.MaxLeases + 2]bool{}
+	w.pinc[k]++
+	w.startPrefill(k)
+}
+
+// complete lets a rank say that a lease is complete, or, where it was asked for another prompt, what it takes for that.
+func (w *World) complete(a *model.Args) {
+	kind := model.KindComplete
+	if w.lease[a.L].at[a.K].view != model.ViewSame {
+		kind = model.KindMisnamed
+	}
+	w.answer(a, kind)
+}
