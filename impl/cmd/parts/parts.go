@@ -75,11 +75,12 @@ func proofsPart() part {
 // modelClosing is the line but one of impl/cmd/model.
 var modelClosing = regexp.MustCompile(`(?m)^(\d+) graphs equal, (\d+) not, (\d+) long ones left out`)
 
-// modelPart compares graphs; how fast the explorer is beside TLC is make model's, for machines with nothing else to do.
+// modelPart compares graphs, and walks with the twin alone all configurations, also those that TLC takes minutes for; how fast the explorer is beside TLC is make model's, for machines with nothing else to do.
 func modelPart(limit time.Duration, args ...string) part {
 	return part{"model", "the twin's graph is TLC's, states and steps, mutants too", limit, []string{"TLA", "model", "impl/tlc", "impl/cmd/model", "proofs/sany", "proofs/dump"}, func(e *env) {
 		if e.needs("model", "java") {
 			e.counted("model", modelClosing, "long settings: make test-long runs them", "go", append([]string{"run", "./impl/cmd/model"}, args...)...)
+			e.command("walk", nil, "go", "run", "./impl/cmd/model", "-long", "walk")
 		}
 	}}
 }
