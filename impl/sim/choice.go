@@ -25,19 +25,20 @@ func (w *World) Step() bool {
 		return false
 	}
 	w.steps++
-	w.now += core.Time(w.chance.pick(50_000))
+	w.now += core.Time(w.chance.pick(jitterTime, 50_000))
 	w.choices()
+	next := w.chance.pick(orderOf, int64(len(w.run)))
 	if len(w.run) == 0 {
-		next := w.soonest()
-		if next == 0 {
+		at := w.soonest()
+		if at == 0 {
 			return false
 		}
-		w.now = max(w.now, next)
+		w.now = max(w.now, at)
 		w.sum.add(sumTime)
 		w.sum.add(uint64(w.now))
 		return true
 	}
-	w.take(&w.run[w.chance.pick(int64(len(w.run)))])
+	w.take(&w.run[next])
 	return true
 }
 
@@ -53,10 +54,10 @@ func (w *World) choices() {
 	live := w.works[:0]
 	for _, k := range w.works {
 		s := k.host.side
-		if s.life != k.life || k.host.dead {
+		if !k.always && (s.life != k.life || k.host.dead) {
 			continue
 		}
-		if !s.paused && k.at <= w.now {
+		if (k.always || !s.paused) && k.at <= w.now {
 			w.run = append(w.run, choice{work: k, at: len(live)})
 		}
 		live = append(live, k)
@@ -79,14 +80,14 @@ func (w *World) soonest() (next core.Time) {
 		c.soonest(soon)
 	}
 	for _, k := range w.works {
-		if !k.host.side.paused {
+		if k.always || !k.host.side.paused {
 			soon(k.at)
 		}
 	}
 	for _, s := range w.all {
 		for _, h := range s.hosts {
 			if s.up && !s.paused && !h.dead {
-				soon(h.due)
+				soon(h.clock.global(h.due))
 			}
 		}
 	}
@@ -122,6 +123,7 @@ func (w *World) fabricStep(ref mem.OpRef) {
 	w.stirred = true
 	w.sum.add(sumFabric)
 	w.sum.add(uint64(ref))
+	w.noteLate(ref)
 	if err := w.fabric.Step(ref, mem.Advance); err != nil {
 		w.violate(Contract, "fabric: %v", err)
 	}

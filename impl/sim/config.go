@@ -6,45 +6,60 @@ import (
 	"kvfence/spec"
 )
 
-// Config is what a cluster is made of. Zero values have the defaults of withDefaults.
+// Config is what a cluster is made of. Zero values have the defaults of withDefaults. What has a name in YAML stands in scripts.
 type Config struct {
-	Seed         uint64
-	Prefill      []int // ranks of each prefill side; default one side of one rank
-	Decode       []int // ranks of each decode side
-	PrefillPages uint32
-	DecodePages  uint32
-	AuxPages     uint32 // of the whole-request pools; default as many as KV pages
-	Window       uint32
-	Chunk        uint32
-	Channels     uint32
-	Pull         bool
-	Sharing      int // KV pages that a decode rank may publish; 0: nothing is shared
-	Sources      int // KV pages that a prefill rank may publish
-	NoState      bool
-	Net          NetFaults
-	Fabric       mem.Faults // guards of the fabric that are off: a planted bug
-	Plant        Plant
-	Trace        func(line string) // if set, is given everything that happens
+	Seed         uint64    `yaml:"seed"`
+	Prefill      []int     `yaml:"prefill,flow"` // ranks of each prefill side; default one side of one rank
+	Decode       []int     `yaml:"decode,flow"`  // ranks of each decode side
+	PrefillPages uint32    `yaml:"prefill-pages"`
+	DecodePages  uint32    `yaml:"decode-pages"`
+	AuxPages     uint32    `yaml:"aux-pages,omitempty"` // of the whole-request pools; default as many as KV pages
+	Window       uint32    `yaml:"window"`
+	Chunk        uint32    `yaml:"chunk"`
+	Channels     uint32    `yaml:"channels"`
+	Pull         bool      `yaml:"pull,omitempty"`
+	Sharing      int       `yaml:"sharing,omitempty"` // KV pages that a decode rank may publish; 0: nothing is shared
+	Sources      int       `yaml:"sources,omitempty"` // KV pages that a prefill rank may publish
+	NoState      bool      `yaml:"no-state,omitempty"`
+	Drift        bool      `yaml:"drift,omitempty"`    // each process has a clock of its own
+	Lax          bool      `yaml:"lax,omitempty"`      // notices may overtake writes: the oracle does not judge writes under way
+	Mismatch     int       `yaml:"mismatch,omitempty"` // the last prefill side has 1: another window, 2: other pools, 3: another name
+	Answers      int       `yaml:"answers,omitempty"`  // that a prefill rank remembers; these four: 0 is the machine's default
+	PostItems    int       `yaml:"post-items,omitempty"`
+	Posts        int       `yaml:"posts,omitempty"`
+	SealItems    int       `yaml:"seal-items,omitempty"`
+	Net          NetFaults `yaml:"net,omitempty"`
 
-	// Changes to the machines' configurations, for scenarios.
-	PrefillRank   func(*core.PrefillRankConfig)
-	PrefillLeader func(*core.PrefillLeaderConfig)
-	DecodeRank    func(*core.DecodeRankConfig)
-	DecodeLeader  func(*core.DecodeLeaderConfig)
+	Fabric mem.Faults        `yaml:"fabric,omitempty"` // guards of the fabric that are off: a planted bug
+	Plant  Plant             `yaml:"plant,omitempty"`
+	Mix    map[Kind]int      `yaml:"-"` // how often a director draws a kind of fault, in place of its own figures; missing: never
+	Trace  func(line string) `yaml:"-"` // if set, is given everything that happens
+
+	// Changes to the machines' configurations, for scenarios; they do not stand in scripts.
+	PrefillRank   func(*core.PrefillRankConfig)   `yaml:"-"`
+	PrefillLeader func(*core.PrefillLeaderConfig) `yaml:"-"`
+	DecodeRank    func(*core.DecodeRankConfig)    `yaml:"-"`
+	DecodeLeader  func(*core.DecodeLeaderConfig)  `yaml:"-"`
 }
 
 // NetFaults are chances of one message, in percent.
-type NetFaults struct{ Drop, Duplicate, Reorder int }
+type NetFaults struct {
+	Drop      int `yaml:"drop,omitempty"`
+	Duplicate int `yaml:"duplicate,omitempty"`
+	Reorder   int `yaml:"reorder,omitempty"`
+}
 
-// Plant is a bug of the driver that the oracle must find. All false is a driver that keeps its contract.
+// Plant is a bug of the driver, or a fault that nothing detects, that the oracle must find. All false is a driver that keeps its contract.
 type Plant struct {
-	PostedEarly bool // a batch is said to be over while its sources are still read
-	FenceEarly  bool // a fence at decode is said to be back at once, and does not fence
-	SealEarly   bool // computation is said to be over while it still writes
-	AppendOver  bool // a step stores its token into the first page of its block table, which others may share (no copy before append)
-	NoCopy      bool // a further sample's copies are said to be done and are not
-	ShortIDs    bool // content ids leave out the tokens before the page
-	AnyDomain   bool // content ids leave out the domain
+	PostedEarly bool `yaml:"posted-early,omitempty"` // a batch is said to be over while its sources are still read
+	FenceEarly  bool `yaml:"fence-early,omitempty"`  // a fence at decode is said to be back at once, and does not fence
+	SealEarly   bool `yaml:"seal-early,omitempty"`   // computation is said to be over while it still writes
+	AppendOver  bool `yaml:"append-over,omitempty"`  // a step stores its token into the first page of its block table, which others may share (no copy before append)
+	NoCopy      bool `yaml:"no-copy,omitempty"`      // a further sample's copies are said to be done and are not
+	ShortIDs    bool `yaml:"short-ids,omitempty"`    // content ids leave out the tokens before the page
+	AnyDomain   bool `yaml:"any-domain,omitempty"`   // content ids leave out the domain
+	FlipLanded  bool `yaml:"flip-landed,omitempty"`  // a bit flips in decode's memory after its digest was taken: only error-correcting memory helps
+	NoExpel     bool `yaml:"no-expel,omitempty"`     // pages are handed out although something is still being placed there
 }
 
 const (

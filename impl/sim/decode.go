@@ -17,6 +17,8 @@ type decodeSide struct {
 	l     *core.DecodeLeader
 	ranks []*decodeRank
 	forks map[spec.TransferID]*fork
+
+	failing bool // the next step fails
 }
 
 // decodeRank is one rank of it with its memory and its links.
@@ -29,6 +31,8 @@ type decodeRank struct {
 	links map[core.PeerID]*targetLink
 	order []*targetLink
 	asked *read // the read whose ReadBegin is being stepped
+
+	badOpen, badFence bool // the next one fails
 }
 
 // targetLink is decode's end of the link with one configured prefill rank, over all epochs.
@@ -39,6 +43,7 @@ type targetLink struct {
 	grants *transport.Grants
 	conn   *conn
 	dialAt core.Time
+	fails  int // connections lost since the last one that came to a data path
 	paths  []*targetPath
 	fences []spec.Epoch // under way
 }
@@ -193,7 +198,8 @@ func (r *decodeRank) dial(t *targetLink, p *prefillRank) {
 func (r *decodeRank) lost(c *conn) {
 	t := r.links[c.dPeer]
 	if t.conn == c {
-		t.conn, t.dialAt = nil, r.side.w.now+core.Time(1_000_000+r.side.w.chance.pick(20_000_000))
+		t.conn, t.dialAt = nil, r.side.w.now+core.Time((1_000_000+r.side.w.chance.pick(dialTime, 20_000_000))<<min(t.fails, 7))
+		t.fails++
 	}
 	r.side.later(r.host, core.ConnLost{Peer: c.dPeer, Conn: c.id})
 }
@@ -232,7 +238,7 @@ func (r *decodeRank) act(a core.Action) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.dUp() && c.d == r {
 			w.noteSend(r.host, a.Peer, a.Env)
-			w.transmit(&c.toP, true, a.Env)
+			w.transmit(c, true, a.Env)
 		}
 	case core.CloseConn:
 		if c := w.conn(a.Conn); c != nil && c.d == r {
@@ -279,12 +285,15 @@ func (r *decodeRank) act(a core.Action) {
 // openData opens decode's end of a data path; prefill's end hears of it.
 func (r *decodeRank) openData(a core.OpenData) {
 	w, t := r.side.w, r.links[a.Peer]
+	t.fails = 0
 	p := &targetPath{copies: map[uint64][]transport.Copy{}, theirs: a.Info.PeerLayouts, info: transport.LinkInfo{Prefill: a.Info.Prefill, Decode: a.Info.Decode, Epoch: a.Epoch, Key: a.Info.Key}}
 	up := core.DataUp{Peer: a.Peer, Epoch: a.Epoch}
 	peer := w.prefill[t.slot]
 	e := w.endsOf(p.info)
 	sink := &targetSink{r, t, p}
 	switch {
+	case r.badOpen:
+		r.badOpen, up.Err = false, "made to fail"
 	case !e.srcAlive() || e.src.info != p.info || e.src.fenced || w.cuts[[2]int{t.slot, r.side.slot}]:
 		up.Err = "nobody listens for this path"
 	case a.Info.Pull:
@@ -312,7 +321,7 @@ func (r *decodeRank) openData(a core.OpenData) {
 func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 	w := r.side.w
 	for _, t := range r.order {
-		if !t.grants.Strays(c, pages) {
+		if w.cfg.Plant.NoExpel || !t.grants.Strays(c, pages) {
 			continue
 		}
 		for _, p := range t.paths {
@@ -332,8 +341,13 @@ func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 // fence raises the epoch first, then waits for every placer and copy of the older ones.
 func (r *decodeRank) fence(a core.Fence) {
 	t := r.links[a.Peer]
-	if r.side.w.cfg.Plant.FenceEarly {
+	switch {
+	case r.side.w.cfg.Plant.FenceEarly:
 		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
+		return
+	case r.badFence:
+		r.badFence, r.host.excused = false, true
+		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old})
 		return
 	}
 	t.grants.Raise(a.New)

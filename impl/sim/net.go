@@ -38,21 +38,28 @@ func (c *conn) pUp() bool {
 }
 
 // transmit puts a message on its way. Faults lose, double or delay it; the end of a stream is never lost.
-func (w *World) transmit(q *[]packet, toPrefill bool, env spec.Envelope) {
+func (w *World) transmit(c *conn, toPrefill bool, env spec.Envelope) {
+	q := &c.toD
+	if toPrefill {
+		q = &c.toP
+	}
+	w.remember(c, toPrefill, env)
 	n, f := 1, w.cfg.Net
 	switch v := int64(0); {
 	case w.LoseMsg != nil && w.LoseMsg(toPrefill, env):
 		n = 0
 	case f.Drop+f.Duplicate == 0:
 	default:
-		if v = w.chance.pick(100); v >= int64(100-f.Drop) {
+		if v = w.chance.pick(lossOf, 100); v >= int64(100-f.Drop) {
 			n = 0
+			w.count(MessageLost)
 		} else if v >= int64(100-f.Drop-f.Duplicate) {
 			n = 2
+			w.count(MessageDoubled)
 		}
 	}
 	for range n {
-		*q = append(*q, packet{at: w.now + core.Time(w.chance.delay(200_000)), env: env, loose: w.chance.percent(f.Reorder)})
+		*q = append(*q, packet{at: w.now + core.Time(w.chance.delay(packetTime, 200_000)), env: env, loose: w.chance.percent(looseOf, f.Reorder)})
 	}
 }
 
@@ -119,6 +126,9 @@ func (c *conn) arrive(toPrefill bool, at int) {
 	q, take := &c.toD, c.atDecode
 	if toPrefill {
 		q, take = &c.toP, c.atPrefill
+	}
+	if at > 0 {
+		c.d.side.w.count(MessageReordered)
 	}
 	p := (*q)[at]
 	*q = append((*q)[:at], (*q)[at+1:]...)
@@ -202,14 +212,15 @@ func (c *conn) drop(prefillDied bool) {
 func (w *World) Cut(prefill, decode int)  { w.cuts[[2]int{prefill, decode}] = true }
 func (w *World) Heal(prefill, decode int) { delete(w.cuts, [2]int{prefill, decode}) }
 
-// CutData breaks every open data path between two sides: both ends hear of it. What is under way stays under way.
-func (w *World) CutData(prefill, decode int) {
+// CutData breaks every open data path between two sides, false if there is none: both ends hear of it. What is under way stays under way.
+func (w *World) CutData(prefill, decode int) (any bool) {
 	for _, r := range w.decode[decode].ranks {
 		for _, l := range r.order {
 			for _, t := range l.paths {
-				if w.slotOf(t.info.Prefill) != prefill {
+				if t.fenced || w.slotOf(t.info.Prefill) != prefill {
 					continue
 				}
+				any = true
 				if w.cfg.Pull {
 					w.fabric.CutPull(t.info)
 				} else {
@@ -218,4 +229,94 @@ func (w *World) CutData(prefill, decode int) {
 			}
 		}
 	}
+	return any
+}
+
+// said is a message that was sent, between whom: it may come again.
+type said struct {
+	d, dRank, p, pRank int
+	toPrefill          bool
+	env                spec.Envelope
+}
+
+// remembered is how many messages a run can repeat; every fifth is kept.
+const remembered = 64
+
+func (w *World) remember(c *conn, toPrefill bool, env spec.Envelope) {
+	if w.pastNext++; w.pastNext%5 != 0 {
+		return
+	}
+	s := said{c.d.side.slot, int(c.d.rank), c.p.side.slot, int(c.p.rank), toPrefill, env}
+	if len(w.past) < remembered {
+		w.past = append(w.past, s)
+		return
+	}
+	w.past[w.pastNext/5%remembered] = s
+}
+
+// applyNet does what happens to messages, connections and paths.
+func (w *World) applyNet(a Act) bool {
+	switch a.Do {
+	case Cut:
+		if w.cuts[[2]int{a.P, a.D}] {
+			return false
+		}
+		w.Cut(a.P, a.D)
+	case DataCut:
+		return w.CutData(a.P, a.D)
+	case MessageReplayed:
+		return len(w.past) > 0 && w.replay(w.past[round(a.Nth, len(w.past))])
+	case MessageHeld:
+		if len(w.conns) == 0 {
+			return false
+		}
+		c := w.conns[round(a.Nth, len(w.conns))]
+		q := c.toD
+		if a.Rank%2 == 0 {
+			q = c.toP
+		}
+		if len(q) == 0 || q[0].eof {
+			return false
+		}
+		q[0].at = w.now + core.Time(a.N)*1_000_000_000
+	case HalfOpen:
+		if len(w.conns) == 0 {
+			return false
+		}
+		return w.conns[round(a.Nth, len(w.conns))].halfOpen(a.Rank%2 == 0)
+	}
+	return true
+}
+
+// replay puts an old message on the connection that there is now between the same places.
+func (w *World) replay(s said) bool {
+	for _, c := range w.conns {
+		if c.d.side.slot != s.d || int(c.d.rank) != s.dRank || c.p.side.slot != s.p || int(c.p.rank) != s.pRank {
+			continue
+		}
+		if q := &c.toP; s.toPrefill && c.pUp() {
+			*q = append(*q, packet{at: w.now, env: s.env, loose: true})
+			return true
+		}
+		if q := &c.toD; !s.toPrefill && c.dUp() {
+			*q = append(*q, packet{at: w.now, env: s.env, loose: true})
+			return true
+		}
+	}
+	return false
+}
+
+// halfOpen ends one end of a connection; the other does not hear of it, and what it says is heard by nobody.
+func (c *conn) halfOpen(atPrefill bool) bool {
+	switch {
+	case atPrefill && c.pUp():
+		c.pClosed, c.toP = true, nil
+		c.p.side.later(c.p.host, core.ConnLost{Peer: c.pPeer, Conn: c.id})
+	case !atPrefill && c.dUp():
+		c.dClosed, c.toD = true, nil
+		c.d.lost(c)
+	default:
+		return false
+	}
+	return true
 }

@@ -229,3 +229,15 @@ func (w *World) Dump() string {
 	fmt.Fprintf(&b, "works %d, conns %d\n", len(w.works), len(w.conns))
 	return b.String()
 }
+
+// noteLate counts a write that comes to its target although its source is dead.
+func (w *World) noteLate(ref mem.OpRef) {
+	for i := range w.fabric.Len() {
+		if op := w.fabric.At(i); op.Ref == ref {
+			if e := w.endsOf(op.Link); op.Kind == mem.Write && op.State == mem.Launched && !e.srcAlive() && e.dstAlive() && !e.dst.fenced {
+				w.count(WriteLate)
+			}
+			return
+		}
+	}
+}

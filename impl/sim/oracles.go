@@ -24,6 +24,30 @@ const (
 	Liveness Oracle = "liveness" // healed, the cluster answers every request and gives every page back
 )
 
+// OracleInfo is what is said of an oracle.
+type OracleInfo struct {
+	Oracle Oracle
+	About  string
+}
+
+// Oracles is every oracle, in the order of docs/simulation.md.
+func Oracles() []OracleInfo {
+	return []OracleInfo{
+		{I2, "a page under a write or a kernel is its owner's, in the generation that was granted"},
+		{I3, "every byte that a step reads, and every token that leaves, is what one process alone would have: each KV byte and each token is a function of domain, tokens, position, layer and head"},
+		{I6, "a page that a write or a copy is still to read is not free, and in its generation"},
+		{I11, "a request has one answer"},
+		{I12, "an answer of success is whole and has its reason"},
+		{I16, "when a fence is back, nothing of its epochs is being placed"},
+		{I17, "free, held, revoking and quarantined pages are the pool, and no page stands twice"},
+		{Answers, "a stream is opened once and before its tokens; counts, causes and finishes are said as they are"},
+		{Stopped, "no machine finds one of its own invariants broken"},
+		{Contract, "a machine says nothing that its driver cannot do, and refuses nothing that its driver may say"},
+		{Panic, "no machine panics"},
+		{Liveness, "healed, the cluster answers every request and gives every page back; and no machine goes on without time"},
+	}
+}
+
 // Violation is what an oracle found. It wraps ErrViolation, or ErrStuck for Liveness.
 type Violation struct {
 	Oracle Oracle

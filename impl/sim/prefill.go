@@ -21,19 +21,33 @@ type prefillSide struct {
 	ranks []*prefillRank
 
 	running *core.Compute // the chunk that is being computed, for the oracle
+	failing bool          // the next chunk fails
+	pages   uint32        // of its KV pool, where it was resized; 0: as configured
 }
 
 // prefillRank is one rank of it with its memory.
 type prefillRank struct {
-	side   *prefillSide
-	rank   spec.Rank
-	host   *host
-	m      *core.PrefillRank
-	mem    device.Memory
-	peers  map[spec.Incarnation]core.PeerID
-	links  map[pathKey]*sourcePath
-	order  []*sourcePath
-	fences []pathKey // under way
+	side    *prefillSide
+	rank    spec.Rank
+	host    *host
+	m       *core.PrefillRank
+	mem     device.Memory
+	peers   map[spec.Incarnation]core.PeerID
+	links   map[pathKey]*sourcePath
+	order   []*sourcePath
+	fences  []pathKey // under way
+	seals   []sealed  // the last ones, a ring
+	sealed  int
+	sealing map[spec.SourcePage]int // seals of a page that are under way
+
+	badFence bool // the next one fails
+}
+
+// sealed is a part of a page whose digest was taken: from now on a changed bit in it is found.
+type sealed struct {
+	component spec.Component
+	page      spec.SourcePage
+	segs      []spec.Segment
 }
 
 // pathKey names a data path at one end.
@@ -62,11 +76,26 @@ func (p *prefillSide) start() {
 	for range p.ranks {
 		p.incs = append(p.incs, w.mint())
 	}
-	layouts := w.cfg.sideLayouts(spec.RolePrefill, len(p.ranks))
-	id := func(r int) spec.Identity {
-		return spec.Identity{Name: fmt.Sprintf("p%d.%d", p.slot, r), Role: spec.RolePrefill, Incarnation: p.incs[r], Rank: spec.Rank(r), Size: uint16(len(p.ranks)), Side: p.incs}
+	cfg, window, name := w.cfg, w.cfg.Window, fmt.Sprintf("p%d", p.slot)
+	if p.pages != 0 {
+		cfg.PrefillPages = p.pages
 	}
-	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: w.cfg.Window, ChunkTokens: w.cfg.Chunk, Adapters: []string{adapter}, Sharing: w.cfg.Sources > 0}
+	if w.cfg.Mismatch != 0 && p.slot == len(w.cfg.Prefill)-1 {
+		w.count(Mismatch)
+		switch w.cfg.Mismatch {
+		case 1:
+			window /= 2
+		case 2:
+			cfg.NoState = !cfg.NoState
+		default:
+			name = "q"
+		}
+	}
+	layouts := cfg.sideLayouts(spec.RolePrefill, len(p.ranks))
+	id := func(r int) spec.Identity {
+		return spec.Identity{Name: fmt.Sprintf("%s.%d", name, r), Role: spec.RolePrefill, Incarnation: p.incs[r], Rank: spec.Rank(r), Size: uint16(len(p.ranks)), Side: p.incs}
+	}
+	lc := core.PrefillLeaderConfig{Identity: id(0), SideLayouts: layouts, Revision: revision, Vocabulary: vocabulary, Window: window, ChunkTokens: w.cfg.Chunk, Adapters: []string{adapter}, Sharing: w.cfg.Sources > 0}
 	if w.cfg.PrefillLeader != nil {
 		w.cfg.PrefillLeader(&lc)
 	}
@@ -78,7 +107,16 @@ func (p *prefillSide) start() {
 	p.l = l
 	p.lead = p.newHost(fmt.Sprintf("p%d", p.slot), l, p.act)
 	for r := range p.ranks {
-		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: w.cfg.Window, Digests: true, Pull: true, MaxPublished: w.cfg.Sources}
+		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: window, Digests: true, Pull: true, MaxPublished: w.cfg.Sources}
+		set := func(at *int, v int) {
+			if v != 0 {
+				*at = v
+			}
+		}
+		set(&rc.MaxAnswers, w.cfg.Answers)
+		set(&rc.MaxPostItems, w.cfg.PostItems)
+		set(&rc.MaxPosts, w.cfg.Posts)
+		set(&rc.MaxSealItems, w.cfg.SealItems)
 		if w.cfg.PrefillRank != nil {
 			w.cfg.PrefillRank(&rc)
 		}
@@ -87,7 +125,7 @@ func (p *prefillSide) start() {
 			w.violate(Contract, "prefill rank: %v", err)
 			return
 		}
-		k := &prefillRank{side: p, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), peers: map[spec.Incarnation]core.PeerID{}, links: map[pathKey]*sourcePath{}}
+		k := &prefillRank{side: p, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), peers: map[spec.Incarnation]core.PeerID{}, links: map[pathKey]*sourcePath{}, sealing: map[spec.SourcePage]int{}}
 		k.host = p.newHost(fmt.Sprintf("p%d.%d", p.slot, r), m, k.act)
 		p.ranks[r] = k
 	}
@@ -179,11 +217,14 @@ func (p *prefillSide) compute(a core.Compute) {
 		}
 	}
 	done := core.ComputeDone{Transfer: a.Transfer, From: a.From, To: a.To}
-	if p.w.FailCompute != nil {
-		if done.Err = p.w.FailCompute(a); done.Err != "" {
-			p.w.work(p.lead, 3_000_000, func() { p.later(p.lead, done) })
-			return
-		}
+	if p.failing {
+		p.failing, done.Err = false, "made to fail"
+	} else if p.w.FailCompute != nil {
+		done.Err = p.w.FailCompute(a)
+	}
+	if done.Err != "" {
+		p.w.work(p.lead, 3_000_000, func() { p.later(p.lead, done) })
+		return
 	}
 	fill(0x5a)
 	p.running = &a
@@ -213,7 +254,7 @@ func (r *prefillRank) act(a core.Action) {
 	case core.Send:
 		if c := w.conn(a.Conn); c != nil && c.pUp() && c.p == r {
 			w.noteSend(r.host, a.Peer, a.Env)
-			w.transmit(&c.toD, false, a.Env)
+			w.transmit(c, false, a.Env)
 		}
 	case core.CloseConn:
 		if c := w.conn(a.Conn); c != nil && c.p == r {
@@ -230,6 +271,9 @@ func (r *prefillRank) act(a core.Action) {
 	case core.Fence:
 		r.fence(a)
 	case core.Seal:
+		for _, it := range a.Items {
+			r.sealing[it.Src]++
+		}
 		w.work(r.host, 1_000_000, func() { s.later(r.host, r.seal(a)) })
 	case core.Post:
 		r.post(a)
@@ -267,6 +311,11 @@ func (r *prefillRank) expect(a core.ExpectData) {
 
 // fence ends every path of a peer up to an epoch, and says so when the last has ended.
 func (r *prefillRank) fence(a core.Fence) {
+	if r.badFence {
+		r.badFence, r.host.excused = false, true
+		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old})
+		return
+	}
 	for _, l := range r.order {
 		switch {
 		case l.peer != a.Peer || l.epoch > a.Old || l.fenced:
@@ -298,6 +347,9 @@ func (r *prefillRank) fenced() {
 func (r *prefillRank) seal(a core.Seal) core.Sealed {
 	out := core.Sealed{Seal: a.Seal, Lease: a.Lease}
 	for _, it := range a.Items {
+		if r.sealing[it.Src]--; r.sealing[it.Src] == 0 {
+			delete(r.sealing, it.Src)
+		}
 		pool := r.mem[it.Part.Component]
 		segs, err := it.Part.Segments(pool.Layout, it.Index, nil)
 		if err != nil {
@@ -311,6 +363,12 @@ func (r *prefillRank) seal(a core.Seal) core.Sealed {
 		tag := it.Tag
 		tag.Digest = device.DigestSegments(pool.Page(it.Src.Page), segs, device.HeaderOf(it.Part, pool.Layout, it.Index, used))
 		out.Digests = append(out.Digests, tag.Digest)
+		if s := (sealed{it.Part.Component, it.Src, segs}); len(r.seals) < 16 {
+			r.seals = append(r.seals, s)
+		} else {
+			r.seals[r.sealed%16] = s
+		}
+		r.sealed++
 		if a.Pull {
 			device.PutTag(pool.Slot(it.Src.Page, it.Slot), tag)
 		}

@@ -10,6 +10,7 @@ import (
 var (
 	seeds = flag.Int("sim.seeds", 60, "seeds of TestRun_Seeds")
 	from  = flag.Uint64("sim.from", 1, "first seed of TestRun_Seeds")
+	goOn  = flag.Bool("sim.goon", false, "go on after a violation")
 	trace = flag.Bool("sim.trace", false, "print the trace of each seed")
 )
 
@@ -17,6 +18,10 @@ func TestRun_Seeds_KeepThePromise(t *testing.T) {
 	ok, failed := 0, 0
 	for seed := *from; seed < *from+uint64(*seeds); seed++ {
 		out, err := Run(seed, traced(t))
+		if *goOn && err != nil {
+			t.Errorf("seed %d: %.300v", seed, err)
+			continue
+		}
 		require.NoError(t, err, "seed %d", seed)
 		t.Log(out, out.Causes)
 		ok, failed = ok+out.OK, failed+out.Failed

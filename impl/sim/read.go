@@ -55,6 +55,9 @@ func (r *decodeRank) verify(a core.Verify) {
 				v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: spec.TagForeign})
 			}
 		}
+		if r.side.w.cfg.Plant.FlipLanded && len(a.Checks) > 0 {
+			r.mem[a.Checks[0].Component].Page(a.Checks[0].Page)[0] ^= 1
+		}
 		r.side.later(r.host, v)
 	})
 }
@@ -136,6 +139,11 @@ func (d *decodeSide) begun(rd *read) {
 		d.copies(rd)
 		whole := d.kernel(rd)
 		good := d.tagsGood(rd)
+		if d.failing && good && !rd.first && rd.fork == nil {
+			d.failing = false
+			d.ended(rd, false, 0)
+			return
+		}
 		if good && !whole {
 			d.w.violate(I3, "%s reads foreign bytes for transfer %s, and every tag agrees", d.lead.name, rd.transfer)
 		}

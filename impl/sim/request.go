@@ -61,17 +61,18 @@ func (w *World) newRequest(slot int, s core.Submit) *Request {
 	return q
 }
 
-// Leave tells the node that a client is gone.
-func (w *World) Leave(q *Request) {
+// Leave tells the node that a client is gone; false if it has its answer, or nobody is there.
+func (w *World) Leave(q *Request) bool {
 	if q.Half {
-		return
+		return false
 	}
 	d := w.decode[q.Slot]
 	if q.Done || q.Gone || !d.up || d.life != q.life {
-		return
+		return false
 	}
 	q.Gone = true
 	d.later(d.lead, core.ClientGone{Req: q.ID})
+	return true
 }
 
 func (w *World) request(id core.RequestID) *Request { return w.requests[id-1] }
@@ -127,7 +128,7 @@ func (q *Request) answer(a core.Answer) {
 		q.w.violate(I12, "request %d ends well with %d of %d tokens", q.ID, len(q.Tokens), q.Submit.MaxNew)
 	case a.Cause != "" && (a.Finish != "" || !a.Cause.Known()):
 		q.w.violate(Answers, "request %d fails with cause %q and finish %q", q.ID, a.Cause, a.Finish)
-	case a.Cause == spec.CauseInvariant:
+	case a.Cause == spec.CauseInvariant && q.w.kinds[FenceFailed] == 0:
 		q.w.violate(Answers, "request %d: %s", q.ID, a.Detail)
 	}
 }

@@ -26,11 +26,11 @@ type fork struct {
 const forkCounter = 1 << 32
 
 // Fork starts a further sample of a transfer with all its leases ready, at every rank of its side, for so many steps. It may be refused.
-func (d *decodeSide) Fork(of spec.TransferID, steps int) {
+func (d *decodeSide) Fork(of spec.TransferID, steps int) bool {
 	w := d.w
 	x := w.xfers[of]
 	if x == nil || !d.up || d.lead.dead {
-		return
+		return false
 	}
 	toy := newToy(x.domain, nil)
 	toy.chain = append(toy.chain[:0], x.toy.chain[:x.prompt+1]...)
@@ -40,6 +40,7 @@ func (d *decodeSide) Fork(of spec.TransferID, steps int) {
 	for k, r := range d.ranks {
 		d.later(r.host, core.Side{Rank: spec.Rank(k), Msg: core.Fork{Transfer: f.id, From: of}})
 	}
+	return true
 }
 
 // forkSaid takes what a rank says about a further sample; false: it is the leader's.

@@ -50,6 +50,11 @@ type World struct {
 	HoldMsg     func(toPrefill bool, env spec.Envelope) bool // asked as long as it waits; what is behind it goes on
 	FailCompute func(a core.Compute) string                  // the engine's error, "" for none
 
+	kinds    map[Kind]int
+	healed   bool
+	halves   []*Request
+	past     []said // messages that may be repeated, a ring
+	pastNext int
 	lax      bool        // the fabric is made to break its own order: the oracle does not judge writes under way
 	idle     func() bool // called when nothing can happen any more; true: now something can
 	requests []*Request
@@ -70,6 +75,8 @@ type work struct {
 	host *host
 	life int // of the host's side; the work of a dead process is gone
 	run  func()
+
+	always bool // it is done whatever became of the process
 }
 
 // machine is one of the four of impl/core.
@@ -80,13 +87,15 @@ type machine interface {
 
 // host is a machine in its process. A side's machines share one fate here.
 type host struct {
-	side *side
-	name string
-	id   uint64 // hash of the name
-	m    machine
-	act  func(core.Action)
-	due  core.Time // the machine's deadline, by its own clock
-	dead bool      // its process died alone; the side goes on without it until it is restarted whole
+	side    *side
+	name    string
+	id      uint64 // hash of the name
+	m       machine
+	act     func(core.Action)
+	due     core.Time // the machine's deadline, by its own clock
+	clock   clock
+	excused bool // a fence was made to fail here: it may stop
+	dead    bool // its process died alone; the side goes on without it until it is restarted whole
 }
 
 // side is what prefill and decode sides have in common: a life, and events that wait to be taken in order.
@@ -115,7 +124,7 @@ func New(cfg Config) *World { return newWorld(cfg, newChance(cfg.Seed)) }
 func newWorld(cfg Config, c *chance) *World {
 	cfg = cfg.withDefaults()
 	w := &World{cfg: cfg, chance: c, noise: rand.New(rand.NewPCG(cfg.Seed, 0x6e6f697365)), now: 1, fabric: mem.New(cfg.Fabric),
-		ends: map[endsKey]*ends{}, cuts: map[[2]int]bool{}, xfers: map[spec.TransferID]*xfer{}}
+		ends: map[endsKey]*ends{}, cuts: map[[2]int]bool{}, kinds: map[Kind]int{}, lax: cfg.Lax, xfers: map[spec.TransferID]*xfer{}}
 	for i, n := range cfg.Prefill {
 		w.prefill = append(w.prefill, &prefillSide{side: side{w: w, role: spec.RolePrefill, slot: i}, ranks: make([]*prefillRank, n)})
 		w.all = append(w.all, &w.prefill[i].side)
@@ -147,7 +156,7 @@ func (w *World) mint() (inc spec.Incarnation) {
 
 // newHost puts a machine into its process.
 func (s *side) newHost(name string, m machine, act func(core.Action)) *host {
-	h := &host{side: s, name: name, m: m, act: act}
+	h := &host{side: s, name: name, m: m, act: act, clock: s.w.newClock()}
 	var id sum
 	id.text(name)
 	h.id, h.due = uint64(id), m.Deadline()
@@ -161,7 +170,7 @@ func (w *World) step(h *host, ev core.Event) {
 		return
 	}
 	w.stirred = true
-	acts, err := h.m.Step(w.now, ev)
+	acts, err := h.m.Step(h.clock.local(w.now), ev)
 	h.due = h.m.Deadline()
 	if err != nil {
 		w.violate(Contract, "%s: %v", h.name, err)
@@ -177,7 +186,11 @@ func (w *World) step(h *host, ev core.Event) {
 		case core.Count:
 			w.noteCount(h, x)
 		case core.Stop:
-			w.violate(Stopped, "%s stops: I%d %s", h.name, x.Invariant, x.Broken)
+			if x.Invariant != 0 || !h.excused {
+				w.violate(Stopped, "%s stops: I%d %s", h.name, x.Invariant, x.Broken)
+			}
+			w.note("%s stops: %s", h.name, x.Broken)
+			h.side.endSoon(h, 1_000_000_000)
 		default:
 			h.act(a)
 		}
@@ -192,7 +205,7 @@ func (s *side) laterDo(do func()) { s.box = append(s.box, boxed{do: do}) }
 
 // work queues what a device does; it ends after at most most, in any order with everything else.
 func (w *World) work(h *host, most core.Duration, run func()) {
-	w.works = append(w.works, &work{at: w.now + core.Time(w.chance.delay(int64(most))), host: h, life: h.side.life, run: run})
+	w.works = append(w.works, &work{at: w.now + core.Time(w.chance.delay(workTime, int64(most))), host: h, life: h.side.life, run: run})
 }
 
 // settleBound is how many events may be taken before time goes on.
@@ -211,7 +224,7 @@ func (w *World) settle() {
 				n, moved = n+k, true
 			}
 			for _, h := range s.hosts {
-				if !h.dead && h.due != 0 && h.due <= w.now && s.up && w.err == nil {
+				if !h.dead && h.due != 0 && h.due <= h.clock.local(w.now) && s.up && w.err == nil {
 					w.step(h, core.Tick{})
 					n, moved = n+1, true
 				}

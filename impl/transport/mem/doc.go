@@ -10,8 +10,9 @@
 //
 // What can be said: Advance takes the next step; not stepping holds; Lose lets a write, notice or loss die where it is, also torn
 // half-way; Duplicate doubles what is under way; Fail fails a write at its post, a batch or a notice at its completion while its
-// writes are still under way, a job at its source; Overtake delivers a notice before what it stands behind. Stepping in another
-// order reorders. A crashed source takes with it what it had not launched, and nothing else.
+// writes are still under way, a job at its source; Overtake delivers a notice before what it stands behind; Flip changes a
+// bit of a write's bytes on their way; Tear leaves out their second half and puts the tag all the same. Stepping in another order
+// reorders. A crashed source takes with it what it had not launched, and nothing else.
 //
 // What makes a target quiet: Target.Fence is done when no write stands between its check and its tag; one that was not checked
 // by then dies at its check. A Reader's is done when each of its jobs has ended, the running one at a page border. Shown by

@@ -68,11 +68,13 @@ const (
 	Duplicate
 	Fail
 	Overtake
+	Flip
+	Tear
 )
 
 // String names the deed in scripts and logs.
 func (d Do) String() string {
-	return [...]string{"advance", "lose", "duplicate", "fail", "overtake"}[d]
+	return [...]string{"advance", "lose", "duplicate", "fail", "overtake", "flip", "tear"}[d]
 }
 
 // Errors of Step.
@@ -104,10 +106,10 @@ type Op struct {
 
 // Faults turn guards of the fabric off, for tests that show what falls without them. All false is the faithful fabric.
 type Faults struct {
-	Unchecked    bool // a write lands although the grant table refused it, unless its target has fenced; segments as at the source
-	FenceAtOnce  bool // a target's or reader's fence waits for nobody
-	TrustSource  bool // a reader checks neither source tag nor epoch after the copy
-	NoticesFirst bool // a notice waits for nothing on its channel
+	Unchecked    bool `yaml:"unchecked,omitempty"`     // a write lands although the grant table refused it, unless its target has fenced; segments as at the source
+	FenceAtOnce  bool `yaml:"fence-at-once,omitempty"` // a target's or reader's fence waits for nobody
+	TrustSource  bool `yaml:"trust-source,omitempty"`  // a reader checks neither source tag nor epoch after the copy
+	NoticesFirst bool `yaml:"notices-first,omitempty"` // a notice waits for nothing on its channel
 }
 
 // Fabric is all links of a simulation. Make it with New.

@@ -30,6 +30,10 @@ func (w *write) can(d Do) bool {
 		return w.State != Queued
 	case Fail:
 		return w.State == Queued
+	case Flip:
+		return w.State >= Launched && w.State <= Half && len(w.buf) > 0
+	case Tear:
+		return w.State == Half
 	}
 	return false
 }
@@ -46,6 +50,10 @@ func (w *write) step(d Do) {
 		w.f.add(again)
 	case Fail:
 		w.fail(fmt.Errorf("write %d: %w", w.Index, ErrFailed))
+	case Flip:
+		w.buf[len(w.buf)-1] ^= 0x10
+	case Tear:
+		w.State = Copied
 	}
 }
 
