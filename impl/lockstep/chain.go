@@ -152,7 +152,7 @@ func (g *Graph) duePrefix(s *model.State, h *Hist, add func(string, model.Args))
 		}
 	}
 	if l := h.Fresh; l != 0 && s.Dst[l] == model.DstReady {
-		if p, ok := g.fullPage(s, l); ok && !s.App[p] {
+		if p, ok := g.fullPage(s, h, l); ok && !s.App[p] {
 			if _, _, _, known := g.known(s, l); !known {
 				add("Publish", model.Args{L: l, P: p})
 			}
@@ -173,9 +173,13 @@ func (g *Graph) shortOf(s *model.State, l uint8) bool {
 
 // known finds the publication of the first page of a lease's prompt, in the generation that it has now.
 func (g *Graph) known(s *model.State, l uint8) (p, v, x uint8, ok bool) {
+	return g.knownOf(s, s.Ten[l], s.Ada[l], s.Pre[l])
+}
+
+func (g *Graph) knownOf(s *model.State, ten, ada, pre uint8) (p, v, x uint8, ok bool) {
 	for p := range uint8(g.set.KV) {
 		for x := uint8(1); x <= g.w.NL; x++ {
-			if g.set.lens.in(s, "pubs", p, s.Gen[p], x) && s.Ten[x] == s.Ten[l] && s.Ada[x] == s.Ada[l] && s.Pre[x] == s.Pre[l] {
+			if g.set.lens.in(s, "pubs", p, s.Gen[p], x) && s.Ten[x] == ten && s.Ada[x] == ada && s.Pre[x] == pre {
 				return p, s.Gen[p], x, true
 			}
 		}
@@ -184,12 +188,12 @@ func (g *Graph) known(s *model.State, l uint8) (p, v, x uint8, ok bool) {
 }
 
 // fullPage is the page that a lease's prompt fills, if it is its own.
-func (g *Graph) fullPage(s *model.State, l uint8) (uint8, bool) {
+func (g *Graph) fullPage(s *model.State, h *Hist, l uint8) (uint8, bool) {
 	if g.set.Prompt < tokensPerPage || g.shortOf(s, l) {
 		return 0, false
 	}
 	for p := range uint8(g.set.KV) {
-		if s.Gpage[l][p] != 0 && s.Own[p] == l {
+		if h.Seq[l][p] == 1 && s.Own[p] == l {
 			return p, true
 		}
 	}

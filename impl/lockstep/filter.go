@@ -191,7 +191,7 @@ func (g *Graph) wholeLease(c *choice) bool {
 	}
 	need := g.set.need()
 	if g.set.Published > 0 {
-		if _, _, _, ok := g.known(c.n, c.a.L); ok {
+		if _, _, _, ok := g.knownOf(c.s, c.a.N, c.a.A, c.a.F); ok {
 			need--
 		}
 	}
@@ -218,7 +218,7 @@ func (g *Graph) nextFree(c *choice) bool {
 
 // sharedBy: a free page that the lease shares leaves the free list before pages are handed out.
 func (g *Graph) sharedBy(c *choice, p uint8) bool {
-	q, _, _, ok := g.known(c.n, c.a.L)
+	q, _, _, ok := g.knownOf(c.s, c.a.N, c.a.A, c.a.F)
 	return g.set.Published > 0 && ok && q == p
 }
 
@@ -303,23 +303,17 @@ func (g *Graph) allSealed(s *model.State, l, k uint8) bool {
 }
 
 func (g *Graph) inPlanOrder(c *choice) bool {
-	at := uint8(0)
-	for p := range pages(g.w) {
-		if !owed(g.w, c.s, c.a.L, c.a.K, p) {
-			continue
-		}
-		at++
-		if p == c.a.P {
-			break
-		}
-		if !g.posted(c.s, c.a.L, c.a.K, p) {
+	aux := uint32(c.a.P) >= g.set.KV
+	at := c.h.Seq[c.a.L][c.a.P]
+	for p := range uint8(g.set.KV) {
+		if owed(g.w, c.s, c.a.L, c.a.K, p) && (aux || c.h.Seq[c.a.L][p] < at) && !g.posted(c.s, c.a.L, c.a.K, p) {
 			return false
 		}
 	}
-	if uint32(c.a.P) >= g.set.KV {
+	if aux {
 		return uint32(c.a.Q) == g.set.Source+1
 	}
-	return c.a.Q == at+uint8(g.set.need())-uint8(g.ownKV(c.s, c.a.L))
+	return uint32(c.a.Q) == uint32(at)+g.set.need()-g.ownKV(c.s, c.a.L)
 }
 
 // ownKV is how many KV pages a lease got itself.

@@ -1,6 +1,10 @@
 package lockstep
 
-import "kvfence/model"
+import (
+	"slices"
+
+	"kvfence/model"
+)
 
 // Hist is what decides beside the specification's state what the engine may do next: how that state came about. It is computed from the
 // specification's steps alone, never from the engine. Comparable.
@@ -10,6 +14,7 @@ type Hist struct {
 	Out    [model.MaxRanks]bool                       // a connect is out in the present epoch
 	Source [model.MaxLeases + 1][model.MaxRanks]uint8 // source pages: see below
 	Order  [model.MaxPages]uint8                      // free KV pages of decode in the order of their next hand-out, place + 1
+	Seq    [model.MaxLeases + 1][model.MaxPages]uint8 // place of each KV page among those that a lease got, from 1
 	Parent [model.MaxLeases + 1]uint8                 // the lease that a grown page is part of
 	Marks  [model.MaxRanks]uint8                      // bit m: mark m was said in this life of decode
 	Fresh  uint8                                      // the lease that became ready in the last step
@@ -38,6 +43,15 @@ func (g *Graph) after(s *model.State, h Hist, name string, a *model.Args, n *mod
 	h.Fresh, h.Shares = 0, 0
 	if name == "Publish" || name == "Unpublish" {
 		h.Fresh = g.keepFresh(n, a)
+	}
+	if name == "Grant" {
+		at := uint8(0)
+		for _, p := range h.Order {
+			if p != 0 && a.S>>(p-1)&1 != 0 {
+				at++
+				h.Seq[a.L][p-1] = at
+			}
+		}
 	}
 	g.aborts(s, &h, n)
 	g.order(s, &h, n)
@@ -109,7 +123,7 @@ func (g *Graph) aborts(s *model.State, h *Hist, n *model.State) {
 // order keeps the free list: pages leave at its head, and come back at its end in the order in which their lease got them.
 func (g *Graph) order(s *model.State, h *Hist, n *model.State) {
 	if n.Dinc != s.Dinc {
-		*h = Hist{Why: h.Why, Abort: h.Abort, Out: h.Out, Source: h.Source, Parent: h.Parent, Marks: h.Marks, Order: g.first().Order}
+		h.Order = g.first().Order
 		return
 	}
 	var list, back []uint8
@@ -123,6 +137,9 @@ func (g *Graph) order(s *model.State, h *Hist, n *model.State) {
 			back = append(back, p+1)
 		}
 	}
+	slices.SortStableFunc(back, func(a, b uint8) int { // of one lease: in the order in which it got them
+		return int(h.Seq[s.Own[a-1]][a-1]) - int(h.Seq[s.Own[b-1]][b-1])
+	})
 	h.Order = [model.MaxPages]uint8{}
 	copy(h.Order[:], append(list, back...))
 }

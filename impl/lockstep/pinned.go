@@ -15,6 +15,12 @@ func Pinned() []Setting {
 		{Name: "restart", About: "prefill restarts", KV: 1, Source: 1, Prompt: 1, Constants: with("NE", "1", "NI", "1", "PFencing", "TRUE")},
 		{Name: "reborn", About: "decode restarts", KV: 1, Source: 1, Prompt: 1, Constants: with("ND", "1", "NL", "2", "NT", "2", "PFencing", "TRUE", "Marking", "FALSE")},
 		{Name: "two", About: "two ranks, an auxiliary record, two channels", KV: 1, Aux: 1, Source: 1, Prompt: 1, Constants: with("Rank", "{r1, r2}", "NQ", "2")},
+		{Name: "torn", About: "a tag without its bytes, and the fence that cures", KV: 1, Source: 1, Prompt: 1, Constants: with("NE", "1", "PFencing", "TRUE", "PlantTorn", "TRUE")},
+		{Name: "flip", About: "bytes that change under way", KV: 1, Source: 1, Prompt: 1, Constants: with("NE", "1", "PFencing", "TRUE", "PlantFlip", "TRUE")},
+		{Name: "forget", About: "a prefill rank that keeps one answer", KV: 2, Source: 1, Prompt: 1, Answers: 1, Constants: with("NL", "2", "NT", "2", "OwnMarking", "TRUE")},
+		{Name: "tail", About: "growth and appending", KV: 2, Source: 1, Prompt: 1, Constants: with("NL", "2", "Appending", "TRUE", "Growing", "TRUE")},
+		{Name: "prefix", About: "published pages and shares of them", KV: 3, Source: 2, Prompt: 3, Published: 2, Constants: with("NL", "2", "NT", "2", "NQ", "2", "Publishing", "TRUE", "Prefix", "{f1, f2}")},
+		{Name: "reuse", About: "two leases, one after the other", KV: 1, Source: 1, Prompt: 1, Constants: with("NL", "2", "NT", "2", "NE", "1", "PFencing", "TRUE")},
 	}
 }
 
