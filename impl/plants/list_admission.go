@@ -42,7 +42,7 @@ func admission() []Plant {
 		},
 		{
 			Name: "bound-twice", What: "a half that was started at prefill first is given to every Ask that quotes its name",
-			Guard: "Epoch, incarnation, generation, nonce on everything", Cases: []string{"B33", "B02"}, Mix: "", Want: []string{"answer", "pages", "contract"},
+			Guard: "Epoch, incarnation, generation, nonce on everything", Cases: []string{"B33", "B02"}, Mix: "halves", Want: []string{"fidelity"},
 			Edits: []Edit{{"core.PrefillLeader.bind", First, "switch {", "if j != nil { j.bound = false }"}},
 		},
 	}

@@ -28,5 +28,16 @@ func aids() []Plant {
 			Name: "blind", What: "what Verify finds is not heeded",
 			Edits: []Edit{{"core.DecodeRank.verified", Never, "len(e.Bad) > 0", ""}},
 		},
+		{
+			Name: "slow-device", What: "seals, verifications and steps take fifty times as long",
+			Edits: []Edit{{"sim.World.work", First, "w.works = append(w.works,", "most *= 50"}},
+		},
+		{
+			Name: "batches-fail", What: "every fourth batch is said to have failed while its writes are still queued",
+			Edits: []Edit{
+				{"mem.batch.can", Value, "d == Advance && b.queue == 0 || d == Fail", "d == Advance && (b.queue == 0 || b.ID%4 == 0) || d == Fail"},
+				{"mem.batch.step", First, "b.over = true", "if d == Advance && b.queue > 0 { b.err = ErrFailed }"},
+			},
+		},
 	}
 }

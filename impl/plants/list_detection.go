@@ -29,13 +29,14 @@ func detection() []Plant {
 			Edits: []Edit{{"sim.decodeRank.verify", Skip, "bad.Digest = !ok || got != c.Want.Digest", ""}},
 		},
 		{
-			Name: "flip-unseen", What: "what Verify finds is not heeded", With: []string{"flipped", "blind"},
+			Name: "flip-unseen", What: "what Verify finds is not heeded", With: []string{"flipped"},
 			Guard: "Digest at verify", Cases: []string{"B15"}, Mix: "push", Want: []string{"I3"}, Why: "only a flipped bit differs",
+			Edits: []Edit{{"core.DecodeRank.verified", Never, "len(e.Bad) > 0", ""}},
 		},
 		{
-			Name: "source-unseen", What: "the source tag and digest, compared after a copy, are not heeded", With: []string{"flipped-copy"},
+			Name: "source-unseen", What: "a reader does not heed the source's tag and digest, which it compares after its copy", With: []string{"flipped-copy"},
 			Guard: "Source tag and epoch checked after the copy (pull)", Cases: []string{"B02", "B04", "B18"}, Mix: "pull", Want: []string{"I3"}, Why: "only a copy that went wrong differs",
-			Edits: []Edit{{"core.DecodeRank.pullDone", Never, "len(e.Bad) > 0", ""}},
+			Edits: []Edit{{"mem.job.advance", Never, "state != spec.TagGood || differs", ""}},
 		},
 		{
 			Name: "tags-unseen", What: "a step's block table is compared with no tag", With: []string{"stray"},

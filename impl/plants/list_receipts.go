@@ -50,7 +50,7 @@ func receipts() []Plant {
 		},
 		{
 			Name: "new-life-is-receipt", What: "a peer that comes back as another incarnation proves that the old one's writes are over",
-			Guard: "Only the granted incarnation answers", Cases: []string{"B34", "B36"}, Mix: "restarts", Want: []string{"I2"},
+			Guard: "Only the granted incarnation answers", Cases: []string{"B34", "B36"}, Mix: "restarts", Want: []string{"I2", "fidelity"},
 			Edits: []Edit{{"core.DecodeRank.accept", First, "k.accepted = &m", `for _, h := range slices.Clone(k.owed) {
 						if h != nil && h.standing && h.inc != m.Identity.Incarnation {
 							r.fail(h.lease, spec.CausePeerLost, "it was started anew", true)
@@ -70,7 +70,8 @@ func receipts() []Plant {
 		},
 		{
 			Name: "failure-is-over", What: "a batch that failed counts as over: its writes may still be queued",
-			Guard: "Retry only after drain", Cases: []string{"B26", "B37"}, Mix: "push", Want: []string{"I6", "I2"},
+			Guard: "Retry only after drain", Cases: []string{"B26", "B37"}, Mix: "fences", Want: []string{"I6", "I2"}, With: []string{"batches-fail"},
+			Why: "few batches fail in a drawn run",
 			Edits: []Edit{{"core.PrefillRank.posted", Instead, "if k.epoch == b.epoch && k.state <= linkOpen { r.failLease(l, spec.CauseTransport, e.Err) r.fenceLink(k, spec.CauseTransport) }",
 				`r.batchOver(b); r.failLease(l, spec.CauseTransport, e.Err); r.drain(l); r.reap(k)`}},
 		},

@@ -31,7 +31,7 @@ func release() []Plant {
 		},
 		{
 			Name: "seal-frees", What: "a page goes back while its seal still reads it, and writes its source tag",
-			Guard: "Holds of local kernels", Cases: []string{"B25"}, Mix: "pull-aborts", Want: []string{"fidelity"},
+			Guard: "Holds of local kernels", Cases: []string{"B25"}, Mix: "pull-aborts", Want: []string{"fidelity"}, With: []string{"slow-device"}, Why: "a seal is over sooner than its pages are computed anew",
 			Edits: []Edit{
 				{"core.PrefillRank.seal", Skip, "r.hold(l.job, sealHold(l.sealing))", ""},
 				{"core.PrefillRank.sealed", Skip, "r.endHold(l.job, sealHold(e.Seal))", ""},
@@ -39,7 +39,7 @@ func release() []Plant {
 		},
 		{
 			Name: "verify-frees", What: "an aborted lease's pages go back while they are still being verified",
-			Guard: "Holds of local kernels", Cases: []string{"B31"}, Mix: "aborts", Want: []string{"I2", "I3"},
+			Guard: "Holds of local kernels", Cases: []string{"B31"}, Mix: "aborts", Want: []string{"I2", "I3", "fidelity"}, With: []string{"slow-device"}, Why: "it is over sooner than its pages are filled anew",
 			Edits: []Edit{
 				{"core.DecodeRank.partsIn", Always, "r.ledgerAdd(l, verifyHold())", ""},
 				{"core.DecodeRank.verified", Skip, "r.ledgerEnd(l, verifyHold())", ""},
@@ -47,7 +47,7 @@ func release() []Plant {
 		},
 		{
 			Name: "step-frees", What: "an aborted lease's pages go back while a step still reads and appends",
-			Guard: "Holds of local kernels", Cases: []string{"B31", "B44"}, Mix: "aborts", Want: []string{"I2", "I3"},
+			Guard: "Holds of local kernels", Cases: []string{"B31", "B44"}, Mix: "aborts", Want: []string{"I2", "I3", "fidelity"}, With: []string{"slow-device"}, Why: "it is over sooner than its pages are filled anew",
 			Edits: []Edit{
 				{"core.DecodeRank.readBegin", Always, "r.ledgerAdd(l, readHold())", ""},
 				{"core.DecodeRank.readEnd", Skip, "r.ledgerEnd(l, readHold())", ""},

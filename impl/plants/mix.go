@@ -24,7 +24,6 @@ func Mixes() []Mix {
 		{Name: "pull", What: "pages are pulled", Change: func(c *sim.Config) { c.Pull = true }},
 		{Name: "sharing", What: "prefixes are shared at both ends", Change: sharing},
 		{Name: "blind", What: "pages are pushed, and neither digests nor a step's tags are compared", Change: pushBlind},
-		{Name: "bare", What: "pages are pushed, detection is off, and the fabric places what no table allows", Change: bare},
 		{Name: "aborts", What: "pages are pushed; writes are held at any stage while clients leave and deadlines pass", Change: push,
 			Storm: &storm{leave: 35, held: 40, most: 100e6}},
 		{Name: "fences", What: "pages are pushed; writes are held while data paths break and networks part", Change: push,
@@ -46,15 +45,13 @@ func Mixes() []Mix {
 			blind(c)
 		}},
 		{Name: "calm", What: "pages are pushed; writes are held for a while, and nothing else happens", Change: push, Storm: &storm{held: 40, most: 50e6}},
-		{Name: "late", What: "pages are pushed; messages are doubled, and the second copy comes late", Storm: &storm{leave: 20, held: 20, most: 50e6}, Change: func(c *sim.Config) {
-			c.Pull, c.Net = false, sim.NetFaults{Duplicate: 40}
+		{Name: "late", What: "pages are pushed; messages are doubled, and the second copy comes late", Storm: &storm{leave: 20, held: 20, most: 50e6}, Change: late},
+		{Name: "forgetful", What: "as late; prefill remembers one answer, and messages are lost", Storm: &storm{leave: 20, held: 40, most: 2e9}, Change: forgetful},
+		{Name: "small", What: "decode's pools are smaller than some requests", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) {
+			push(c)
+			c.DecodePages = 5
 		}},
-		{Name: "forgetful", What: "as late; prefill remembers one answer, and messages are lost", Storm: &storm{leave: 20, held: 40, most: 2e9}, Change: func(c *sim.Config) {
-			c.Pull, c.Net = false, sim.NetFaults{Duplicate: 20, Drop: 20}
-			drawn := c.PrefillRank
-			c.PrefillRank = func(p *core.PrefillRankConfig) { drawn(p); p.MaxAnswers = 1 }
-		}},
-		{Name: "small", What: "decode's pools are smaller than some requests", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) { c.Pull, c.DecodePages = false, 5 }},
+		{Name: "halves", What: "pages are pushed; prefill is asked first, and twice for what it has", Change: push, Storm: &storm{halves: 50, held: 10, most: 20e6}},
 		{Name: "tight", What: "as blind; prefill's pools are smaller than some prompts", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) {
 			bare(c)
 			c.PrefillPages = 4
@@ -62,13 +59,41 @@ func Mixes() []Mix {
 	}
 }
 
-func push(c *sim.Config) { c.Pull = false }
+func push(c *sim.Config) {
+	c.Pull = false
+	remember(c, 64)
+}
 
-func pull(c *sim.Config) { c.Pull = true }
+func pull(c *sim.Config) {
+	c.Pull = true
+	remember(c, 64)
+}
+
+// remember bounds the answers that a prefill rank keeps. With few of them a link may be fenced that is as it should be.
+func remember(c *sim.Config, answers int) {
+	drawn := c.PrefillRank
+	c.PrefillRank = func(p *core.PrefillRankConfig) {
+		if drawn != nil {
+			drawn(p)
+		}
+		p.MaxAnswers = answers
+	}
+}
 
 func pushBlind(c *sim.Config) {
-	c.Pull = false
+	push(c)
 	blind(c)
+}
+
+func late(c *sim.Config) {
+	push(c)
+	c.Net = sim.NetFaults{Duplicate: 40}
+}
+
+func forgetful(c *sim.Config) {
+	push(c)
+	remember(c, 1)
+	c.Net = sim.NetFaults{Duplicate: 20, Drop: 20}
 }
 
 func bare(c *sim.Config) {

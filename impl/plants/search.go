@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"sync"
 )
 
@@ -35,7 +36,7 @@ func (l *Lab) SearchAll(ctx context.Context, o SearchOptions, before Record, say
 			numbers = append(numbers, n)
 		}
 	}
-	if o.Tests {
+	if o.Tests || slices.ContainsFunc(numbers, func(n int) bool { return l.All[n].Tests }) {
 		if err := l.Suites(ctx, say); err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 type storm struct {
 	leave, cut, kill int // chances of what is done beside asking, in percent
 	part             int // likewise: both ways are parted for so long that both ends give the link up
+	halves           int // requests of which prefill is asked first, in percent
 	held             int // operations that are held, in percent
 	most             core.Duration
 }
@@ -49,10 +50,24 @@ type later struct {
 // stormSteps bounds a storm, and the calm after it.
 const stormSteps = 200_000
 
+// cluster draws the sizes of a cluster: one or two sides of one or two ranks at each end, and small pools.
+func cluster(seed uint64) sim.Config {
+	r := rand.New(rand.NewPCG(seed, 0x636c7573746572))
+	c := sim.Config{Seed: seed, PrefillPages: uint32(6 + r.IntN(12)), DecodePages: uint32(8 + r.IntN(16)), Chunk: uint32(3 + r.IntN(8)), Channels: uint32(1 + r.IntN(3))}
+	for range 1 + r.IntN(2) {
+		c.Prefill = append(c.Prefill, 1+r.IntN(2))
+	}
+	for range 1 + r.IntN(2) {
+		c.Decode = append(c.Decode, 1+r.IntN(2))
+	}
+	items := 1 + r.IntN(5)
+	c.PrefillRank = func(p *core.PrefillRankConfig) { p.MaxPostItems, p.MaxPosts, p.MaxSealItems = items, 2, 3 }
+	return c
+}
+
 // run is one seed: the storm over a drawn cluster, then calm, in which every request gets its answer and every page comes back.
 func (s storm) run(seed uint64, change func(*sim.Config)) (steps int, err error) {
-	cfg := sim.Shape(seed)
-	cfg.Net = sim.NetFaults{}
+	cfg := cluster(seed)
 	if change != nil {
 		change(&cfg)
 	}
@@ -154,6 +169,9 @@ func leaseOf(m spec.Message) spec.LeaseID {
 // or link only where one was lost.
 func (h *weather) told() error {
 	can := []spec.Cause{"", spec.CauseTooLong, spec.CauseOverCapacity}
+	if h.halves > 0 {
+		can = append(can, spec.CauseDuplicateLabel, spec.CauseDeadline) // its pages, and those of decode, may wait for each other
+	}
 	if h.leave > 0 {
 		can = append(can, spec.CauseClientGone, spec.CauseDeadline)
 	}
@@ -246,5 +264,14 @@ func (h *weather) ask(d int) {
 	if h.leave > 0 && h.rng.IntN(4) == 0 {
 		s.TimeLeft = core.Duration(1 + h.rng.Int64N(30e6))
 	}
-	h.open = append(h.open, h.w.Ask(d, s))
+	if h.rng.IntN(100) >= h.halves {
+		h.open = append(h.open, h.w.Ask(d, s))
+		return
+	}
+	half := h.w.Half(h.rng.IntN(len(h.cfg.Prefill)), s)
+	h.after(core.Duration(h.rng.Int64N(20e6)), func() {
+		if s.Source = half.Source(); s.Source != (spec.SourceName{}) {
+			h.open = append(h.open, h.w.Ask(d, s), h.w.Ask(d, s))
+		}
+	})
 }
