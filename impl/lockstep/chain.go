@@ -40,6 +40,7 @@ func (g *Graph) due(s *model.State, h *Hist) (out []edge) {
 		}
 	}
 	g.duePrefix(s, h, add)
+	g.dueLeaders(s, h, add)
 	return out
 }
 

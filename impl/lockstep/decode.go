@@ -74,6 +74,13 @@ func (w *World) actD(a core.Action) {
 
 // toLeaderD takes what decode's rank tells its leader.
 func (w *World) toLeaderD(m core.SideMsg) {
+	if w.set.Leaders {
+		w.toLeader = append(w.toLeader, m)
+		if t, ok := m.(core.PeerSaid); ok {
+			w.fromPeer(t)
+		}
+		return
+	}
 	if t, ok := m.(core.Taken); ok && w.number(w.dinc, t.Lease) == 0 {
 		w.lease[w.next].id, w.lease[w.next].dinc = t.Lease, w.dinc
 	}
@@ -96,6 +103,8 @@ func (w *World) sendD(a core.Send) {
 		}
 	case spec.Ping:
 		l.ping = &a
+	case spec.Ask:
+		w.asks[m.Transfer] = a
 	}
 }
 
@@ -170,12 +179,16 @@ func (w *World) connect(k, i, d, e uint8) {
 func (w *World) grant(a *model.Args) {
 	x := &w.lease[w.next]
 	*x = lease{t: a.T, dinc: w.dinc, ten: a.N, ada: a.A, pre: a.F}
+	if w.set.Leaders {
+		w.grantLed(a, x)
+		return
+	}
 	t := w.transfer(a.T, w.dinc)
 	var peers []core.PeerID
 	for k := range ranks(w.tw) {
 		peers = append(peers, core.PeerID(k+1))
 	}
-	m := core.Take{Transfer: t, Domain: w.domain(a), Request: w.request(a.T, a.F), Tokens: w.set.Prompt, Prefill: peers, MaxGrow: 100}
+	m := core.Take{Transfer: t, Domain: w.domain(x), Request: w.request(x), Tokens: w.set.Prompt, Prefill: peers, MaxGrow: 100}
 	if w.set.Published > 0 {
 		m.Contents = spec.ContentIDs(w.prompt(a.T, a.F), m.Domain, tokensPerPage)
 	}
@@ -205,7 +218,8 @@ func (w *World) granted(l uint8) {
 				p := w.page(spec.Component(c), g.Page)
 				x.table = append(x.table, p)
 				if spec.Component(c) != spec.KV || i >= len(y.Shared) {
-					x.gpage[p] = uint8(g.Gen)
+					w.gens[p] = append(w.gens[p], g.Gen)
+					x.gpage[p] = w.genOf(p, g.Gen)
 				}
 			}
 		}
@@ -230,12 +244,12 @@ func (w *World) prompt(t, f uint8) []int32 {
 	return out
 }
 
-func (w *World) domain(a *model.Args) spec.Domain {
-	return spec.DomainOf(w.tw.Tenant[a.N], "", w.tw.Adapter[a.A], "m")
+func (w *World) domain(x *lease) spec.Domain {
+	return spec.DomainOf(w.tw.Tenant[x.ten], "", w.tw.Adapter[x.ada], "m")
 }
 
-func (w *World) request(t, f uint8) spec.RequestDigest {
-	return spec.DigestRequest(w.prompt(t, f), spec.Domain{})
+func (w *World) request(x *lease) spec.RequestDigest {
+	return spec.DigestRequest(w.prompt(x.t, x.pre), w.domain(x))
 }
 
 // hear gives decode's rank a receipt that came.
@@ -376,7 +390,15 @@ func (w *World) release(a *model.Args) {
 		w.endVerify(a.L)
 		return
 	}
-	w.stepD(core.Side{Msg: core.ReleaseLease{Transfer: w.transfer(x.t, x.dinc)}})
+	t := w.transfer(x.t, x.dinc)
+	if w.set.Leaders {
+		w.flush("release", func(m core.SideMsg) bool {
+			r, ok := m.(core.ReleaseLease)
+			return ok && r.Transfer == t || abortOf(m, t)
+		})
+		return
+	}
+	w.stepD(core.Side{Msg: core.ReleaseLease{Transfer: t}})
 }
 
 // read is one kernel of decode between its two checks; pos is where it appends, 0: nowhere.
@@ -424,7 +446,8 @@ func (w *World) grow(a *model.Args) {
 	for _, y := range w.d.Inspect().Leases {
 		if ps := y.Pages[spec.KV]; y.ID == x.id && len(ps) == kv+1 {
 			g.grown = w.page(spec.KV, ps[kv].Page)
-			g.gpage[g.grown] = uint8(ps[kv].Gen)
+			w.gens[g.grown] = append(w.gens[g.grown], ps[kv].Gen)
+			g.gpage[g.grown] = w.genOf(g.grown, ps[kv].Gen)
 			x.table = append(x.table, g.grown)
 			w.next++
 			return
@@ -494,5 +517,38 @@ func live(dst uint8) bool {
 // abortLease is its leader's word to revoke a lease.
 func (w *World) abortLease(a *model.Args) {
 	x := &w.lease[a.L]
+	if w.set.Leaders {
+		w.flush("abort", func(m core.SideMsg) bool { return abortOf(m, w.tr[x.t].id) })
+		return
+	}
 	w.stepD(core.Side{Msg: core.AbortLease{Transfer: w.transfer(x.t, x.dinc), Cause: spec.CauseClientGone}})
+}
+
+// grantLed lets decode's rank take the pages that its leader asks for, and send its grants when the leader says go.
+func (w *World) grantLed(a *model.Args, x *lease) {
+	id := w.tr[a.T].id
+	w.flush("take", func(m core.SideMsg) bool { y, ok := m.(core.Take); return ok && y.Transfer == id })
+	for _, v := range w.d.Inspect().Leases {
+		if v.Transfer == id {
+			x.id = v.ID
+		}
+	}
+	if x.id == 0 {
+		w.fail("no pages were taken for transfer %d", a.T)
+		return
+	}
+	w.flush("go", func(m core.SideMsg) bool { y, ok := m.(core.Go); return ok && y.Transfer == id })
+	w.next++
+	w.granted(w.next - 1)
+}
+
+// fromPeer: an Asked goes to the leader at once.
+func (w *World) fromPeer(m core.PeerSaid) {
+	w.toLeader = w.toLeader[:len(w.toLeader)-1]
+	w.stepDL(core.Side{Msg: m})
+}
+
+func abortOf(m core.SideMsg, t spec.TransferID) bool {
+	a, ok := m.(core.AbortLease)
+	return ok && a.Transfer == t
 }

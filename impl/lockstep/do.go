@@ -20,6 +20,9 @@ type executor func(w *World, a *model.Args)
 // executors is the stimulus of each action.
 func executors() map[string]executor {
 	return map[string]executor{
+		"Submit": (*World).submit, "Refuse": (*World).refuse, "Ask": (*World).ask, "RecvAsk": (*World).recvAsk, "RecvAsked": (*World).recvAsked, "Run": (*World).run,
+		"Success": (*World).success, "Failure": (*World).failure, "Recause": (*World).recause, "Retry": (*World).retry, "Answer": (*World).reply,
+		"Read": (*World).read, "ReadEnd": (*World).readEnd,
 		"Grant": (*World).grant, "Grow": (*World).grow,
 		"Abort":        func(w *World, a *model.Args) { w.abortLease(a) },
 		"RecvComplete": (*World).recv,

@@ -130,14 +130,6 @@ func prefillCuts() []Cut {
 	}
 }
 
-func leaderCuts() []Cut {
-	return []Cut{
-		{"gateway-answers", "For a decode process that is over the gateway answers, not the engine.", func(g *Graph, c *choice) bool {
-			return c.name == "Answer" && !g.set.Leaders
-		}},
-	}
-}
-
 // judge says whether the engine takes a step, or the kind by which it does not.
 func (g *Graph) judge(c *choice, due []edge) string {
 	if len(due) > 0 {

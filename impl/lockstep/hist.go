@@ -9,16 +9,21 @@ import (
 // Hist is what decides beside the specification's state what the engine may do next: how that state came about. It is computed from the
 // specification's steps alone, never from the engine. Comparable.
 type Hist struct {
-	Why    [model.MaxLeases + 1][model.MaxRanks]uint8 // why a rank closes a lease: 1 an Abort, 2 a failure of its own
-	Abort  [model.MaxLeases + 1][model.MaxRanks]bool  // an Abort was sent
-	Out    [model.MaxRanks]bool                       // a connect is out in the present epoch
-	Source [model.MaxLeases + 1][model.MaxRanks]uint8 // source pages: see below
-	Order  [model.MaxPages]uint8                      // free KV pages of decode in the order of their next hand-out, place + 1
-	Seq    [model.MaxLeases + 1][model.MaxPages]uint8 // place of each KV page among those that a lease got, from 1
-	Parent [model.MaxLeases + 1]uint8                 // the lease that a grown page is part of
-	Marks  [model.MaxRanks]uint8                      // bit m: mark m was said in this life of decode
-	Fresh  uint8                                      // the lease that became ready in the last step
-	Shares uint8                                      // the lease that was granted in the last step
+	Why     [model.MaxLeases + 1][model.MaxRanks]uint8 // why a rank closes a lease: 1 an Abort, 2 a failure of its own
+	Abort   [model.MaxLeases + 1][model.MaxRanks]bool  // an Abort was sent
+	Out     [model.MaxRanks]bool                       // a connect is out in the present epoch
+	Source  [model.MaxLeases + 1][model.MaxRanks]uint8 // source pages: see below
+	Order   [model.MaxPages]uint8                      // free KV pages of decode in the order of their next hand-out, place + 1
+	Seq     [model.MaxLeases + 1][model.MaxPages]uint8 // place of each KV page among those that a lease got, from 1
+	Parent  [model.MaxLeases + 1]uint8                 // the lease that a grown page is part of
+	Marks   [model.MaxRanks]uint8                      // bit m: mark m was said in this life of decode
+	Fresh   uint8                                      // the lease that became ready in the last step
+	Asked   [model.MaxTransfers + 1]uint8              // epoch + 1 of rank 0's link in which prefill was asked
+	Report  [model.MaxTransfers + 1]uint8              // the class of what decode's rank reports of its lease
+	Whole   bool                                       // decode's leader knows its side
+	Held    bool                                       // the leader hears later that a link is open again
+	Retried uint8                                      // the transfer that the last step began
+	Shares  uint8                                      // the lease that was granted in the last step
 }
 
 // How far the source pages of a lease at a rank are.
@@ -55,6 +60,7 @@ func (g *Graph) after(s *model.State, h Hist, name string, a *model.Args, n *mod
 	}
 	g.aborts(s, &h, n)
 	g.order(s, &h, n)
+	g.leaderHist(s, &h, name, a, n)
 	k := a.K
 	switch name {
 	case "Grant":

@@ -21,6 +21,15 @@ func Pinned() []Setting {
 		{Name: "tail", About: "growth and appending", KV: 2, Source: 1, Prompt: 1, Constants: with("NL", "2", "Appending", "TRUE", "Growing", "TRUE")},
 		{Name: "prefix", About: "published pages and shares of them", KV: 3, Source: 2, Prompt: 3, Published: 2, Constants: with("NL", "2", "NT", "2", "NQ", "2", "Publishing", "TRUE", "Prefix", "{f1, f2}")},
 		{Name: "reuse", About: "two leases, one after the other", KV: 1, Source: 1, Prompt: 1, Constants: with("NL", "2", "NT", "2", "NE", "1", "PFencing", "TRUE")},
+		{Name: "domains", About: "prefixes of other tenants and adapters", KV: 3, Source: 2, Prompt: 3, Published: 2, Constants: with("NL", "2", "NT", "2", "NQ", "2", "Publishing", "TRUE", "Tenant", "{t1, t2}")},
+		{Name: "life", About: "a request from its arrival to its answer, with both leaders", KV: 1, Source: 1, Prompt: 1, Leaders: true, Hold: true,
+			Constants: with("Asking", "TRUE", "Running", "TRUE", "Causes", `{"original"}`)},
+		{Name: "big", About: "a request that can never fit, beside one that can", KV: 1, Source: 1, Prompt: 1, Leaders: true, NoFill: true,
+			Constants: with("Asking", "TRUE", "Running", "TRUE", "Causes", `{"original"}`, "Big", "{1}")},
+		{Name: "again", About: "a request that is tried again after a fence", KV: 1, Source: 1, Prompt: 1, Leaders: true, NoFill: true,
+			Constants: with("Asking", "TRUE", "Running", "TRUE", "Retrying", "TRUE", "Causes", `{"derived", "original"}`, "NT", "2", "NL", "2", "NE", "1", "PFencing", "TRUE")},
+		{Name: "stray", About: "somebody else's write, found before, in and behind a step", KV: 1, Source: 1, Prompt: 1, Leaders: true,
+			Constants: with("Running", "TRUE", "PlantStray", "TRUE", "Causes", `{"original"}`, "NE", "1", "PFencing", "TRUE")},
 	}
 }
 

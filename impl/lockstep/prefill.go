@@ -57,7 +57,10 @@ func (w *World) actP(k uint8, a core.Action) {
 		if s := w.at(k, a.Peer, a.Lease); s != nil {
 			s.notice = &a
 		}
-	case core.CloseConn:
+	case core.ToLeader:
+		if w.set.Leaders {
+			w.stepPL(core.Side{Rank: spec.Rank(k), Msg: a.Msg})
+		}
 	case core.Stop:
 		w.fail("prefill rank %d stopped: I%d %s", k, a.Invariant, a.Broken)
 	}
@@ -82,11 +85,13 @@ func (w *World) sendP(k uint8, a core.Send) {
 		}
 	}
 	switch m := a.Env.Body.(type) {
+	case spec.Asked:
+		w.asked[m.Transfer] = a
 	case spec.Accept:
 		w.accepts[acceptKey{k, w.pinc[k], d, epochOf(a.Env.Epoch)}] = a
 	case spec.Complete:
 		l := w.number(d, m.Lease)
-		if c := model.KindComplete; l != 0 && m.Request == w.request(w.lease[l].t, w.lease[l].pre) {
+		if c := model.KindComplete; l != 0 && m.Request == w.request(&w.lease[l]) {
 			say(c, m.Lease)
 		} else {
 			say(model.KindMisnamed, m.Lease)
@@ -136,9 +141,13 @@ func (w *World) deliver(k, d uint8, m *core.Send, mark spec.LeaseID) {
 func (w *World) start(a *model.Args) {
 	x := &w.lease[a.L]
 	s := &x.at[a.K]
+	if !s.known && w.set.Leaders {
+		s.known = true
+		w.flushP(a.K, func(m core.SideMsg) bool { y, ok := m.(core.Assign); return ok && y.Transfer == w.tr[x.t].id })
+	}
 	if !s.known {
 		s.known, s.view = true, a.V
-		m := core.Assign{Transfer: w.transfer(x.t, x.dinc), Request: w.request(x.t, x.pre), Domain: w.domain(&model.Args{N: x.ten, A: x.ada}), Tokens: w.set.Prompt, Links: []spec.Incarnation{inc('d', 0, x.dinc)}}
+		m := core.Assign{Transfer: w.transfer(x.t, x.dinc), Request: w.request(x), Domain: w.domain(x), Tokens: w.set.Prompt, Links: []spec.Incarnation{inc('d', 0, x.dinc)}}
 		if a.V != model.ViewSame {
 			m.Request = spec.DigestRequest([]int32{9}, spec.Domain{})
 		}
@@ -150,24 +159,37 @@ func (w *World) start(a *model.Args) {
 func (w *World) takeSource(a *model.Args) {
 	x := &w.lease[a.L]
 	s := &x.at[a.K]
-	for _, act := range w.stepP(a.K, core.Side{Msg: core.TakeSource{Transfer: w.transfer(x.t, x.dinc)}}) {
-		to, ok := act.(core.ToLeader)
-		if !ok {
+	t := w.transfer(x.t, x.dinc)
+	if w.set.Leaders {
+		w.flushP(a.K, func(m core.SideMsg) bool { y, ok := m.(core.TakeSource); return ok && y.Transfer == t })
+	} else {
+		w.stepP(a.K, core.Side{Msg: core.TakeSource{Transfer: t}})
+	}
+	for _, j := range w.p[a.K].Inspect().Jobs {
+		if j.Transfer != t {
 			continue
 		}
-		if m, ok := to.Msg.(core.SourceTaken); ok {
-			s.taken = true
-			for c, ps := range m.Pages {
-				for _, g := range ps {
-					q := w.sourcePage(spec.Component(c), g.Page)
-					s.pages = append(s.pages, q)
-					w.src[a.K][q].state = model.SrcRaw
-				}
+		for c, ps := range j.Pages {
+			for _, g := range ps {
+				q := w.sourcePage(spec.Component(c), g.Page)
+				s.taken, s.pages = true, append(s.pages, q)
+				w.src[a.K][q].state = model.SrcRaw
 			}
 		}
 	}
 	if !s.taken {
 		w.fail("rank %d has no source pages for lease %d", a.K, a.L)
+	}
+}
+
+// kernelOver ends the kernel of a transfer that runs at prefill, if one does.
+func (w *World) kernelOver(t spec.TransferID) {
+	for i, c := range w.computes {
+		if c.Transfer == t {
+			w.computes = slices.Delete(slices.Clone(w.computes), i, i+1)
+			w.stepPL(core.ComputeDone{Transfer: t, From: c.From, To: c.To})
+			return
+		}
 	}
 }
 
@@ -189,6 +211,14 @@ func (w *World) seal(a *model.Args) {
 		return
 	}
 	s.chunk = true
+	if w.set.Leaders {
+		w.kernelOver(w.tr[x.t].id)
+		chunk := func(m core.SideMsg) bool { _, ok := m.(core.ChunkDone); return ok }
+		if slices.ContainsFunc(w.toP[a.K], chunk) {
+			w.flushP(a.K, chunk)
+		}
+		return
+	}
 	w.stepP(a.K, core.Side{Msg: core.ChunkDone{Transfer: w.transfer(x.t, x.dinc), To: w.set.Prompt, Last: true}})
 }
 
@@ -324,6 +354,11 @@ func (w *World) giveBack(a *model.Args) {
 	w.postsOver(a.K, s)
 	if !s.over {
 		s.over = true
+		if w.set.Leaders {
+			w.kernelOver(w.tr[x.t].id)
+			w.flushP(a.K, func(core.SideMsg) bool { return false })
+			return
+		}
 		w.stepP(a.K, core.Side{Msg: core.ComputeOver{Transfer: w.transfer(x.t, x.dinc)}})
 	}
 }

@@ -14,6 +14,9 @@ func (w *World) note() {
 	for k := range ranks(w.tw) {
 		w.notePrefill(k)
 	}
+	if w.set.Leaders {
+		w.noteLeaders()
+	}
 }
 
 func (w *World) noteDecode() {
@@ -40,7 +43,7 @@ func (w *World) noteDecode() {
 	for l := uint8(1); l < w.next; l++ {
 		if x := &w.lease[l]; x.parent != 0 && x.dinc == w.dinc {
 			x.dst = model.DstDone
-			if d := w.d.Detail(w.id(x.grown)); uint64(d.Owner) == uint64(w.lease[x.parent].id) && uint8(d.Gen) == x.gpage[x.grown] {
+			if d := w.d.Detail(w.id(x.grown)); uint64(d.Owner) == uint64(w.lease[x.parent].id) && w.gen(x.grown) == x.gpage[x.grown] {
 				x.dst = model.DstReady
 			}
 		}
@@ -131,8 +134,21 @@ func (w *World) Project() model.State {
 	return s
 }
 
+// projectLed is what the leaders say.
+func (w *World) projectLed(s *model.State) {
+	for t := uint8(1); t <= w.tw.NT; t++ {
+		x := &w.tr[t]
+		s.Lead[t], s.Cause[t], s.Root[t], s.Succ[t], s.Http[t] = x.lead, x.cause, x.root, x.succ, x.http
+		s.Pask[t] = x.id != (spec.TransferID{}) && w.pl.Known(x.id)
+	}
+}
+
 // projectLeaders: without leaders every transfer is open until its leader's process is over.
 func (w *World) projectLeaders(s *model.State) {
+	if w.set.Leaders {
+		w.projectLed(s)
+		return
+	}
 	for t := uint8(1); t <= w.tw.NT; t++ {
 		s.Lead[t], s.Pask[t] = model.LeadOpen, true
 		if w.dead[t] {
@@ -153,20 +169,23 @@ func (w *World) projectDecode(s *model.State) {
 	}
 	for p := range pages(w.tw) {
 		d := w.d.Detail(w.id(p))
-		s.Gen[p], s.App[p] = uint8(d.Gen), d.Stored
+		s.Gen[p], s.App[p] = w.genOf(p, d.Gen), d.Stored
 		if l := w.number(w.dinc, spec.LeaseID(d.Owner)); l != 0 {
 			s.Own[p] = l
 			for x := uint8(1); x < w.next; x++ {
-				if g := &w.lease[x]; g.parent == l && g.dinc == w.dinc && g.grown == p && g.gpage[p] == uint8(d.Gen) {
+				if g := &w.lease[x]; g.parent == l && g.dinc == w.dinc && g.grown == p && g.gpage[p] == s.Gen[p] {
 					s.Own[p] = x
 				}
 			}
 		}
 		if pub := d.Published; pub != nil {
-			w.put(s, "pubs", p, uint8(pub.Gen), w.number(w.dinc, spec.LeaseID(pub.Filler)))
+			w.put(s, "pubs", p, w.genOf(p, pub.Gen), w.number(w.dinc, spec.LeaseID(pub.Filler)))
 		}
 	}
 	for _, y := range w.d.Inspect().Leases {
+		if w.number(w.dinc, y.ID) == 0 {
+			continue // taken, not granted
+		}
 		for _, pub := range y.Shared {
 			w.put(s, "shr", w.number(w.dinc, y.ID), w.page(spec.KV, pub.Page), w.number(w.dinc, spec.LeaseID(pub.Filler)))
 		}

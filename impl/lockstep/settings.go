@@ -19,6 +19,8 @@ type Setting struct {
 	Answers     int               // answers that a prefill rank keeps; 0: its default
 	Published   int               // pages that decode may publish
 	Leaders     bool              // the two leaders are there; without them their words to the ranks are the surroundings'
+	Hold        bool              // the first request comes before decode's leader knows its prefill side
+	NoFill      bool              // nothing is begun at prefill: the setting looks at leases that end unfilled
 	Twin        model.Settings
 
 	lens      lens

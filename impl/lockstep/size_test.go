@@ -1,6 +1,7 @@
 package lockstep
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ func TestSize(t *testing.T) {
 			err = g.Explore(1500000)
 			t.Logf("%v %d states, %d edges, taken %v, cut %v, %v", err, len(g.Nodes), g.Edges(), g.Taken, g.Cut, time.Since(at))
 			if os.Getenv("SHARE") != "" {
-				r, err := ReplaySetting(set, 50)
+				r, err := ReplaySetting(set, share())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -29,4 +30,10 @@ func TestSize(t *testing.T) {
 			}
 		})
 	}
+}
+
+func share() int {
+	n := 50
+	fmt.Sscan(os.Getenv("SHARE"), &n)
+	return n
 }

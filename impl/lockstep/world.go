@@ -32,11 +32,14 @@ type World struct {
 	next  uint8 // next number of a lease
 	links [model.MaxRanks]link
 	fabric
-	accepts map[acceptKey]core.Send // answers to connects that were sent
-	answers map[answerKey]core.Send // receipts that were sent
-	notices map[noticeKey]bool      // notices that were sent
-	arrived map[noticeKey]bool      // notices that came in, by whether the rank was told
-	rec     map[answerKey]bool      // receipts that came, by whether the rank was told
+	leaders
+	checks  []core.TagCheck                   // of the step that runs
+	gens    [model.MaxPages][]spec.Generation // that were granted, in decode's present life
+	accepts map[acceptKey]core.Send           // answers to connects that were sent
+	answers map[answerKey]core.Send           // receipts that were sent
+	notices map[noticeKey]bool                // notices that were sent
+	arrived map[noticeKey]bool                // notices that came in, by whether the rank was told
+	rec     map[answerKey]bool                // receipts that came, by whether the rank was told
 	pmark   [model.MaxRanks]uint8
 	fenced  map[[3]uint8]bool // rank, decode incarnation, epoch
 	kernels map[[4]uint8]bool
@@ -121,10 +124,19 @@ func New(set *Setting, lazy bool) (*World, error) {
 		w.p = append(w.p, nil)
 		w.startPrefill(k)
 	}
+	if set.Leaders {
+		w.startLeaders()
+	}
 	w.startDecode()
 	for k := range ranks(w.tw) {
 		w.accept(k)
 		w.connect(k, 0, 0, 0)
+	}
+	if set.Leaders {
+		w.pump()
+		if !w.tw.Asking {
+			w.openAll()
+		}
 	}
 	return w, w.err
 }
@@ -180,7 +192,7 @@ func (w *World) startDecode() {
 		w.fail("%v", err)
 		return
 	}
-	w.d = r
+	w.d, w.gens = r, [model.MaxPages][]spec.Generation{}
 	for k := range ranks(w.tw) {
 		l := &w.links[k]
 		l.table, l.fences, l.connect, l.ping = 0, nil, nil, nil
@@ -209,6 +221,9 @@ func (w *World) startPrefill(k uint8) {
 
 // transfer is the engine's name of a transfer of the decode incarnation that a lease is of.
 func (w *World) transfer(t, dinc uint8) spec.TransferID {
+	if w.set.Leaders {
+		return w.tr[t].id
+	}
 	return spec.TransferID{Leader: inc('d', 0, dinc), Counter: uint64(t)}
 }
 
@@ -257,3 +272,16 @@ func epochOf(e spec.Epoch) uint8 {
 }
 
 func (w *World) ep(k uint8) uint8 { return epochOf(w.links[k].table) }
+
+// gen is the specification's generation of a page: how many of its generations were granted. One that was handed out and taken back
+// before a grant was sent is not the specification's.
+func (w *World) gen(p uint8) uint8 { return w.genOf(p, w.d.Detail(w.id(p)).Gen) }
+
+func (w *World) genOf(p uint8, g spec.Generation) (n uint8) {
+	for _, x := range w.gens[p] {
+		if x <= g {
+			n++
+		}
+	}
+	return n
+}
