@@ -10,6 +10,7 @@ GO      ?= go
 BIN     := bin/kvfence
 ARGS    ?=
 SKIP    ?=
+PART    ?=
 SECONDS ?= 1800
 PARTS   := $(GO) run ./impl/cmd/parts -skip '$(SKIP)' -ci '$(CI)'
 SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not -path '*/testdata/*' 2>/dev/null)
@@ -35,8 +36,8 @@ test: setup ## all checks; SKIP=tlc,chaos leaves parts out
 test-fast: build/modules.stamp ## static build, vet, format, rules and short tests: under three minutes
 	$(PARTS) -set fast
 
-test-long: setup ## all checks with long property and fuzz runs: hours
-	$(PARTS) -set long
+test-long: setup ## all checks with long runs: hours; PART='sim tlc' runs these; docs/long.json keeps what they came to
+	$(PARTS) -set long $(PART)
 
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec

@@ -43,7 +43,7 @@ func pageOf(root string) ([]byte, error) {
 	w.assertions(t.asserted)
 	w.packages(t.tests)
 	w.fuzz(t.tests)
-	return w.Bytes(), nil
+	return w.Bytes(), w.long(root)
 }
 
 func (w *writer) cases(cases []publicCase, tests map[string][]test) {

@@ -52,9 +52,11 @@ func (e *env) start(vars []string, name string, args ...string) *exec.Cmd {
 
 // command runs one command; it counts as one check.
 func (e *env) command(what string, vars []string, name string, args ...string) {
+	var last closing
 	c := e.start(vars, name, args...)
-	c.Stdout = e.out
+	c.Stdout = io.MultiWriter(e.out, &last)
 	e.book(what, c.Run())
+	e.figure(what, last.String())
 }
 
 // silent runs a command whose every output line is a finding.
@@ -86,6 +88,13 @@ func (e *env) present(args []string) (out []string) {
 	return out
 }
 
+// figure keeps the closing line of a command.
+func (e *env) figure(what, line string) {
+	if line != "" {
+		e.result.figures = append(e.result.figures, what+": "+line)
+	}
+}
+
 func (e *env) book(what string, err error) {
 	if err != nil {
 		e.result.fail(what, err.Error(), e.out)
@@ -106,6 +115,7 @@ func (e *env) counted(what string, closing *regexp.Regexp, why, name string, arg
 		e.book(what, orElse(err, errors.New("it did not end with a line of counts")))
 		return
 	}
+	e.figure(what, found[len(found)-1][0])
 	var n [3]int
 	for i := range n {
 		n[i], _ = strconv.Atoi(found[len(found)-1][i+1]) // digits, by the pattern

@@ -80,9 +80,15 @@ func runParts(ctx context.Context, o options, out io.Writer) error {
 		if len(o.only) > 0 && !slices.Contains(o.only, p.name) {
 			continue
 		}
-		report.add(runPart(ctx, o, p, out))
+		r := runPart(ctx, o, p, out)
+		report.add(r)
 		if ctx.Err() != nil {
 			break
+		}
+		if o.set == "long" && !slices.Contains(o.skip, p.name) {
+			if err := recordLong(o.root, r); err != nil {
+				return err
+			}
 		}
 	}
 	report.print(out)

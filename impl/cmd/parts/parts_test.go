@@ -213,3 +213,29 @@ func TestFuzz_TargetsThatFail_AreBookedInOrder(t *testing.T) {
 	require.Contains(t, out.String(), "-fuzz=^FuzzThree$")
 	require.Contains(t, out.String(), "returned without calling F.Fuzz")
 }
+
+func TestClosing_LastLineWithText_IsKept(t *testing.T) {
+	var c closing
+	for _, b := range []string{"one\ntw", "o 2\n", "\n", "  \n"} {
+		_, err := c.Write([]byte(b))
+		require.NoError(t, err)
+	}
+	require.Equal(t, "two 2", c.String())
+	_, err := c.Write([]byte("unfinished"))
+	require.NoError(t, err)
+	require.Equal(t, "unfinished", c.String())
+}
+
+func TestRecordLong_PartsOneByOne_ReplaceTheirLastRun(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o755))
+	require.NoError(t, recordLong(root, result{part: "tlc", passed: 3, seconds: 1.26, figures: []string{"tlc: 3 as expected"}}))
+	require.NoError(t, recordLong(root, result{part: "build", passed: 1}))
+	require.NoError(t, recordLong(root, result{part: "tlc", passed: 2, failures: []failure{{"x", "y"}}}))
+	runs, err := readLong(root)
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	require.Equal(t, []string{"build", "tlc"}, []string{runs[0].Part, runs[1].Part})
+	require.Equal(t, 1, runs[1].Failed)
+	require.Empty(t, runs[1].Figures)
+}

@@ -18,6 +18,7 @@ type result struct {
 	passed   int
 	failures []failure
 	skips    []skip
+	figures  []string // closing lines of commands
 	seconds  float64
 	cached   bool
 }
