@@ -81,7 +81,7 @@ func Build(ctx context.Context, root, dir string, say func(string, ...any)) (*La
 	}
 	for _, s := range suitesOf() {
 		s.bin = filepath.Join(dir, s.name+".test")
-		if s.rapid, err = usesRapid(filepath.Join(root, s.dir)); err != nil {
+		if s.rapid, err = overlay.UsesRapid(filepath.Join(root, s.dir)); err != nil {
 			return nil, err
 		}
 		if _, err := os.Stat(s.bin); err != nil {

@@ -7,7 +7,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -132,21 +131,4 @@ func testHashes(root string) (map[string]string, error) {
 		}
 	}
 	return out, nil
-}
-
-func usesRapid(dir string) (bool, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		return false, err
-	}
-	for _, p := range paths {
-		b, err := os.ReadFile(p)
-		if err != nil {
-			return false, err
-		}
-		if strings.Contains(string(b), `"pgregory.net/rapid"`) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

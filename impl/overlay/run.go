@@ -56,6 +56,24 @@ func FirstFailure(out string) (test, how string) {
 	return running, how
 }
 
+// UsesRapid reports whether the tests of a folder use rapid, whose options a test binary then takes.
+func UsesRapid(dir string) (bool, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return false, err
+	}
+	for _, p := range paths {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return false, err
+		}
+		if strings.Contains(string(b), `"pgregory.net/rapid"`) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // TreeHash is over the Go files of some folders below root.
 func TreeHash(root string, dirs ...string) (string, error) {
 	h := sha256.New()

@@ -38,9 +38,9 @@ func pulling() []Plant {
 			Edits: []Edit{{"core.DecodeRank.onOffer", Never, "l.state != dleaseFilling || !h.standing", ""}},
 		},
 		{
-			Name: "half-page-offered", What: "a part is offered before all its pages are sealed",
-			Guard: "Write only what is sealed", Cases: []string{"B13", "B16"}, Mix: "pull", Want: []string{"fidelity", "I3", "panic"},
-			Edits: []Edit{{"core.PrefillRank.offer", Never, "p.offered || p.sealed < p.hi", ""}},
+			Name: "half-page-offered", What: "a part is offered when the first of its pages is sealed",
+			Guard: "Write only what is sealed", Cases: []string{"B13", "B16"}, Mix: "pull-calm", Want: []string{"fidelity", "I3"},
+			Edits: []Edit{{"core.PrefillRank.offer", Value, "p.offered || p.sealed < p.hi", "p.offered || p.sealed == p.lo && p.lo < p.hi"}},
 		},
 		{
 			Name: "trusted-source", What: "a reader compares neither the source's tag nor its digest nor the epoch after its copy", With: []string{"reader-unheld"},

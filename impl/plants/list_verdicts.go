@@ -42,7 +42,7 @@ func verdicts() []Plant {
 		},
 		{
 			Name: "skipped-is-granted", What: "a request that a rank had no room for is granted all the same",
-			Guard: "Admission refuses what cannot fit", Cases: []string{"B39"}, Mix: "small", Want: []string{"answer", "pages"},
+			Guard: "Admission refuses what cannot fit", Cases: []string{"B39"}, Mix: "crowded", Want: []string{"fidelity", "answer", "pages"},
 			Edits: []Edit{{"core.DecodeLeader.tookPart", Never, "x.short", ""}},
 		},
 	}

@@ -45,6 +45,7 @@ func Mixes() []Mix {
 			blind(c)
 		}},
 		{Name: "calm", What: "pages are pushed; writes are held for a while, and nothing else happens", Change: push, Storm: &storm{held: 40, most: 50e6}},
+		{Name: "pull-calm", What: "pages are pulled; copies are held for a while, and nothing else happens", Change: pull, Storm: &storm{held: 40, most: 50e6}},
 		{Name: "late", What: "pages are pushed; messages are doubled, and the second copy comes late", Storm: &storm{leave: 20, held: 20, most: 50e6}, Change: late},
 		{Name: "forgetful", What: "as late; prefill remembers one answer, and messages are lost", Storm: &storm{leave: 20, held: 40, most: 2e9}, Change: forgetful},
 		{Name: "small", What: "decode's pools are smaller than some requests", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) {
@@ -52,6 +53,10 @@ func Mixes() []Mix {
 			c.DecodePages = 5
 		}},
 		{Name: "halves", What: "pages are pushed; prefill is asked first, and twice for what it has", Change: push, Storm: &storm{halves: 50, held: 10, most: 20e6}},
+		{Name: "crowded", What: "decode's pools hold one or two requests", Storm: &storm{held: 60, most: 200e6}, Change: func(c *sim.Config) {
+			push(c)
+			c.DecodePages = 7
+		}},
 		{Name: "tight", What: "as blind; prefill's pools are smaller than some prompts", Storm: &storm{held: 10, most: 50e6}, Change: func(c *sim.Config) {
 			bare(c)
 			c.PrefillPages = 4
