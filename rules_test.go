@@ -43,7 +43,9 @@ func allowedImports() map[string][]string {
 		"impl/web":      {"spec"},
 		"impl/capi":     {"spec", "impl/node"},
 		"impl/bench":    {"*"},
-		"impl/chaos":    {"spec", "impl/workload"},
+		// Recorders of histories for tests.
+		"impl/histories": {"spec", "model/history", "impl/pages", "impl/workload"},
+		"impl/chaos":     {"spec", "impl/workload"},
 		// Mutants of all layers.
 		"impl/mutants": {"spec", "model", "proofs", "impl/tlc", "impl/overlay"},
 		// Changed copies of packages, for mutants and planted bugs.
