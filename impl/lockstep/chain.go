@@ -30,7 +30,7 @@ func (g *Graph) due(s *model.State, h *Hist) (out []edge) {
 			add("OwnMark", model.Args{K: k, M: l + 1})
 		}
 	}
-	for p := range pages(g.w) {
+	for p := range pageCount(g.w) {
 		for x := uint8(1); x <= g.w.NL; x++ {
 			for v := range g.w.NL + 1 {
 				if n.in(s, "pubs", p, v, x) && v != s.Gen[p] {
@@ -57,7 +57,7 @@ func (g *Graph) dueSource(s *model.State, h *Hist, l, k uint8, add func(string, 
 	if !g.w.Losing || g.set.lens.in(s, "pfenced", k, s.Dof[l], s.Gep[l][k]) {
 		return
 	}
-	for p := range pages(g.w) {
+	for p := range pageCount(g.w) {
 		for c := range uint8(len(g.w.Chan)) {
 			if g.set.lens.in(s, "lost", l, k, p, c, s.Pinc[k]) {
 				add("PrefillFence", model.Args{K: k, D: s.Dof[l], E: s.Gep[l][k]})
@@ -94,7 +94,7 @@ func (g *Graph) concerns(s *model.State, l, k uint8) bool {
 	if s.Owes[l][k] {
 		return true
 	}
-	for p := range pages(g.w) {
+	for p := range pageCount(g.w) {
 		for x := uint8(1); x <= g.w.NL; x++ {
 			if s.Owes[x][k] && g.set.lens.in(s, "shr", l, p, x) {
 				return true

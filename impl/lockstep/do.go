@@ -12,6 +12,10 @@ func (w *World) Do(action string, a *model.Args) error {
 	}
 	do(w, a)
 	w.note()
+	if w.set.Leaders && w.hidden1() {
+		w.pump()
+		w.note()
+	}
 	return w.err
 }
 

@@ -62,9 +62,6 @@ func decodeCuts() []Cut {
 		{"prefix-at-grant", "Shares are taken with the grant and pages published when their lease is ready; they end when the page is handed out.", func(g *Graph, c *choice) bool {
 			return c.one("Share", "Publish", "Unpublish")
 		}},
-		{"tail-only", "Decode appends behind the prompt.", func(g *Graph, c *choice) bool {
-			return c.name == "Append" && g.set.Prompt >= tokensPerPage
-		}},
 	}
 }
 
@@ -174,7 +171,7 @@ func (g *Graph) wholeSide(c *choice) bool {
 
 func (g *Graph) wholeLease(c *choice) bool {
 	kv, aux := uint32(0), uint32(0)
-	for p := range pages(g.w) {
+	for p := range pageCount(g.w) {
 		if c.a.S>>p&1 != 0 && uint32(p) < g.set.KV {
 			kv++
 		} else if c.a.S>>p&1 != 0 {
@@ -224,7 +221,7 @@ func (g *Graph) anyWants(s *model.State) bool {
 }
 
 func verifyGood(w *model.Settings, s *model.State, l uint8) bool {
-	for p := range pages(w) {
+	for p := range pageCount(w) {
 		for k := range ranks(w) {
 			if owed(w, s, l, k, p) && (s.Mem[p][k] != l || s.Tagl[p][k] != l) {
 				return false
@@ -334,7 +331,7 @@ func (g *Graph) left(c *choice) bool {
 }
 
 func (g *Graph) wasPosted(c *choice) bool {
-	for p := range pages(g.w) {
+	for p := range pageCount(g.w) {
 		if g.posted(c.s, c.a.L, c.a.K, p) {
 			return true
 		}

@@ -20,8 +20,8 @@ func leaderCuts() []Cut {
 		{"no-report", "A failure that follows from another is reported by the rank that saw it.", func(g *Graph, c *choice) bool {
 			return g.set.Leaders && c.name == "Failure" && c.a.C == model.CauseDerived && c.h.Report[c.a.T] != model.CauseDerived
 		}},
-		{"run-when-ready", "A transfer runs when its lease is ready.", func(g *Graph, c *choice) bool {
-			return g.set.Leaders && c.name == "Run" && !g.leaseIs(c.s, c.a.T, model.DstReady)
+		{"run-when-ready", "A transfer runs when its lease was ready.", func(g *Graph, c *choice) bool {
+			return g.set.Leaders && c.name == "Run" && !c.h.Ready[c.a.T]
 		}},
 		{"by-its-leader", "A lease ends by its transfer's verdict.", func(g *Graph, c *choice) bool {
 			lead := c.s.Lead[c.s.Tof[c.a.L]]
@@ -32,10 +32,7 @@ func leaderCuts() []Cut {
 			return c.name == "Success" && !g.tokenOf(c.s, c.a.T)
 		}},
 		{"one-step", "A lease is read by one step at a time, which checks every page of its block table.", func(g *Graph, c *choice) bool {
-			return c.name == "Read" && g.set.lens.kernel(g.w, c.s, c.a.L)
-		}},
-		{"read-until-released", "A lease whose transfer is over is not read any more.", func(g *Graph, c *choice) bool {
-			return g.set.Leaders && c.name == "BadRead" && (g.set.lens.kernel(g.w, c.s, c.a.L))
+			return c.one("Read", "BadRead") && g.set.lens.kernel(g.w, c.s, c.a.L)
 		}},
 		{"tries-again", "A request whose first transfer failed for no fault of its own is tried again, once, and is not answered before.", func(g *Graph, c *choice) bool {
 			return c.name == "Answer" && g.triesAgain(c.s, c.a.T) || c.name == "Retry" && !g.triesAgain(c.s, c.a.T)
@@ -52,15 +49,6 @@ func (g *Graph) waits(c *choice) bool {
 		return false
 	}
 	return g.set.Hold && !c.h.Whole || c.s.Root[c.a.T] != c.a.T
-}
-
-func (g *Graph) leaseIs(s *model.State, t, dst uint8) bool {
-	for l := uint8(1); l <= g.w.NL; l++ {
-		if s.Tof[l] == t && s.Dst[l] == dst {
-			return true
-		}
-	}
-	return false
 }
 
 func (g *Graph) tokenOf(s *model.State, t uint8) bool {
@@ -103,11 +91,14 @@ func (g *Graph) leaderHist(s *model.State, h *Hist, name string, a *model.Args, 
 	switch name {
 	case "Ask":
 		h.Whole, h.Held, h.Asked[a.T] = true, false, s.Ep[0]+1
+	case "Ready":
+		h.Ready[n.Tof[a.L]] = g.set.Leaders
 	case "Retry":
 		h.Retried = a.U
 	case "Connect":
 		for t := uint8(1); t <= g.w.NT; t++ { // the leader hears of the link when it has done what came before
-			h.Held = h.Held || g.triesAgain(s, t) || s.Lead[t] == model.LeadSubmitted && s.Root[t] != t
+			undecided := s.Lead[t] == model.LeadOpen || s.Lead[t] == model.LeadRun
+			h.Held = h.Held || g.triesAgain(s, t) || undecided && h.Report[t] == model.CauseDerived || s.Lead[t] == model.LeadSubmitted && s.Root[t] != t
 		}
 	case "Fence":
 		h.Held = false

@@ -20,6 +20,7 @@ type Hist struct {
 	Fresh   uint8                                      // the lease that became ready in the last step
 	Asked   [model.MaxTransfers + 1]uint8              // epoch + 1 of rank 0's link in which prefill was asked
 	Report  [model.MaxTransfers + 1]uint8              // the class of what decode's rank reports of its lease
+	Ready   [model.MaxTransfers + 1]bool               // its lease was ready
 	Whole   bool                                       // decode's leader knows its side
 	Held    bool                                       // the leader hears later that a link is open again
 	Retried uint8                                      // the transfer that the last step began

@@ -117,12 +117,15 @@ func (w *World) stepPL(ev core.Event) {
 	}
 }
 
-// hear lets decode's leader hear what changes no variable of the specification, in order, up to the first word that does.
+// pump lets decode's leader hear what changes no variable of the specification, in order, up to the first word that does.
 func (w *World) pump() {
 	for len(w.toLeader) > 0 && w.hidden(w.toLeader[0]) {
 		w.next1()
 	}
 }
+
+// hidden1 says that decode's leader may hear something that means nothing to the specification.
+func (w *World) hidden1() bool { return len(w.toLeader) > 0 && w.hidden(w.toLeader[0]) }
 
 // next1 gives decode's leader the next word of its rank.
 func (w *World) next1() core.SideMsg {

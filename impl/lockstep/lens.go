@@ -36,8 +36,8 @@ func has(w *model.Settings, k, p uint8) bool {
 	return (w.Aux>>p&1 == 0 || k == w.AuxWriter) && (w.State>>p&1 == 0 || w.StateRank>>k&1 != 0)
 }
 
-func ranks(w *model.Settings) uint8 { return uint8(len(w.Rank)) }
-func pages(w *model.Settings) uint8 { return uint8(len(w.Page)) }
+func ranks(w *model.Settings) uint8     { return uint8(len(w.Rank)) }
+func pageCount(w *model.Settings) uint8 { return uint8(len(w.Page)) }
 
 // holds says whether a hold of lease l stands on any link.
 func holds(w *model.Settings, s *model.State, l uint8) bool {
@@ -61,7 +61,7 @@ func allGot(w *model.Settings, s *model.State, l uint8) bool {
 
 // kernel says that a kernel of lease l runs.
 func (n lens) kernel(w *model.Settings, s *model.State, l uint8) bool {
-	for p := range pages(w) {
+	for p := range pageCount(w) {
 		for x := uint8(1); x <= w.NL; x++ {
 			for g := range w.NL + 1 {
 				if n.in(s, "krn", l, p, g, x) {

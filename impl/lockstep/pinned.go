@@ -29,7 +29,7 @@ func Pinned() []Setting {
 		{Name: "again", About: "a request that is tried again after a fence", KV: 1, Source: 1, Prompt: 1, Leaders: true, NoFill: true,
 			Constants: with("Asking", "TRUE", "Running", "TRUE", "Retrying", "TRUE", "Causes", `{"derived", "original"}`, "NT", "2", "NL", "2", "NE", "1", "PFencing", "TRUE")},
 		{Name: "stray", About: "somebody else's write, found before, in and behind a step", KV: 1, Source: 1, Prompt: 1, Leaders: true,
-			Constants: with("Running", "TRUE", "PlantStray", "TRUE", "Causes", `{"original"}`, "NE", "1", "PFencing", "TRUE")},
+			Constants: with("Running", "TRUE", "PlantStray", "TRUE", "Causes", `{"derived", "original"}`, "NE", "1", "PFencing", "TRUE")},
 	}
 }
 

@@ -167,7 +167,7 @@ func (w *World) projectDecode(s *model.State) {
 		s.Fencing[r] = len(k.Fencing) > 0
 		s.Linc[r], s.Dmark[r] = w.links[r].linc, w.links[r].dmark
 	}
-	for p := range pages(w.tw) {
+	for p := range pageCount(w.tw) {
 		d := w.d.Detail(w.id(p))
 		s.Gen[p], s.App[p] = w.genOf(p, d.Gen), d.Stored
 		if l := w.number(w.dinc, spec.LeaseID(d.Owner)); l != 0 {
@@ -232,7 +232,7 @@ func (w *World) projectPrefill(s *model.State) {
 		s.Src[x.l][x.k][x.p][x.c] = x.q
 	}
 	s.Pay = w.pay
-	for p := range pages(w.tw) {
+	for p := range pageCount(w.tw) {
 		for k := range ranks(w.tw) {
 			s.Mem[p][k], s.Tagl[p][k] = w.mem[p][k].content, w.mem[p][k].by
 		}

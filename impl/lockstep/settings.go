@@ -57,7 +57,7 @@ func (s Setting) fill() (Setting, error) {
 	}
 	var aux []string
 	for i := range s.Aux {
-		aux = append(aux, fmt.Sprint("a", i+1))
+		aux = append(aux, fmt.Sprint("x", i+1)) // names are sorted: records come last
 	}
 	c["Page"], c["Aux"] = set(append(names, aux...)), set(aux)
 	maps.Copy(c, s.Constants)
