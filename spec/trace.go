@@ -38,8 +38,9 @@ type TraceStart struct {
 	Name    string                 `json:"name"`
 	Rank    Rank                   `json:"rank"`
 	Side    []Incarnation          `json:"side"`
-	Pages   [ComponentCount]uint32 `json:"pages"`           // of each pool; 0: there is none
-	Peers   []TracePeer            `json:"peers,omitempty"` // decode: its links, by number
+	Pages   [ComponentCount]uint32 `json:"pages"`            // of each pool; 0: there is none
+	Tokens  uint32                 `json:"tokens,omitempty"` // of a KV page
+	Peers   []TracePeer            `json:"peers,omitempty"`  // decode: its links, by number
 }
 
 // TracePeer is a configured link of a decode rank.
@@ -92,6 +93,7 @@ type TraceDid struct {
 	Channel  *TraceChannel `json:"channel,omitempty"`
 	To       uint32        `json:"to,omitzero"` // Compute: tokens that are computed
 	Last     bool          `json:"last,omitzero"`
+	Req      uint64        `json:"req,omitzero"`   // Submit, Retry, Answer: the leader's number of the request
 	Fresh    bool          `json:"fresh,omitzero"` // Accept: nothing of this peer was kept here
 }
 

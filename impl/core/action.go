@@ -36,6 +36,7 @@ type Did struct {
 	To      uint32                                  // Compute: tokens that are computed
 	Last    bool                                    // Compute: all are
 	Fresh   bool                                    // Accept: nothing was kept of this peer
+	Req     RequestID                               // Submit, Retry, Refuse, Answer
 }
 
 // OwedPart is one part of a grant: page indexes [Lo, Hi) of a component of the lease, in the slot of that part.

@@ -41,9 +41,9 @@ func (l *DecodeLeader) refuse(s Submit, cause spec.Cause, detail string, limits 
 		l.broken(8, "request %d is refused and stands", s.Req)
 		return
 	}
-	l.did("Submit", spec.TransferID{}, "") // no name is minted for what is refused
-	l.didFor(cause, Did{Name: "Refuse"})
-	l.didFor(cause, Did{Name: "Answer"})
+	l.do(Did{Name: "Submit", Req: s.Req}) // no name is minted for what is refused
+	l.didFor(cause, Did{Name: "Refuse", Req: s.Req})
+	l.didFor(cause, Did{Name: "Answer", Req: s.Req})
 	l.dropHalf(s.Source, cause)
 	a := Answer{Req: s.Req, Cause: cause, Detail: detail, PromptTokens: uint32(len(s.Prompt)), Limits: limits}
 	if cause == spec.CauseOverCapacity {

@@ -21,9 +21,9 @@ func (l *DecodeLeader) start(q *drequest) {
 	x.side.active++
 	if q.first == (spec.TransferID{}) {
 		q.first = x.id
-		l.did("Submit", x.id, fmt.Sprintf("%d prompt tokens, at most %d new", len(q.sub.Prompt), q.maxNew))
+		l.do(Did{Name: "Submit", Transfer: x.id, Req: q.id})
 	} else {
-		l.do(Did{Name: "Retry", Transfer: x.id, Root: q.first, After: q.last})
+		l.do(Did{Name: "Retry", Transfer: x.id, Root: q.first, After: q.last, Req: q.id})
 	}
 	q.last = x.id
 	l.did("Ask", x.id, "")

@@ -183,7 +183,7 @@ func (l *DecodeLeader) answer(q *drequest, finish string) {
 		return
 	}
 	delete(l.requests, q.id)
-	l.didFor(a.Cause, Did{Name: "Answer", Transfer: q.last, Root: q.first})
+	l.didFor(a.Cause, Did{Name: "Answer", Transfer: q.last, Root: q.first, Req: q.id})
 	l.do(a)
 	l.forget(q.tenant)
 }

@@ -225,8 +225,8 @@ func (l *DecodeLeader) failQueued(q *drequest, cause spec.Cause, detail string) 
 	}
 	l.dropHalf(q.sub.Source, cause)
 	if q.last == (spec.TransferID{}) {
-		l.did("Submit", q.last, "")
-		l.didFor(cause, Did{Name: "Failure"})
+		l.do(Did{Name: "Submit", Req: q.id})
+		l.didFor(cause, Did{Name: "Failure", Req: q.id})
 	}
 	if q.cause == "" || spec.Better(q.cause, cause) == cause {
 		q.cause, q.detail = cause, detail

@@ -22,7 +22,8 @@ func (r *DecodeRank) dialed(e Dialed) {
 	r.lastConn++
 	k.state, k.conn, k.nonce, k.accepted = dlinkConnecting, e.Conn, e.Nonce, nil
 	r.wake(k, r.now+Time(r.cfg.ConnectBound))
-	r.do(Send{Peer: e.Peer, Conn: e.Conn, Env: spec.Envelope{Header: spec.Header{From: r.own, Epoch: k.epoch, Mark: r.mark(k)}, Body: spec.Connect{
+	mark := r.announced(k)
+	r.do(Send{Peer: e.Peer, Conn: e.Conn, Env: spec.Envelope{Header: spec.Header{From: r.own, Epoch: k.epoch, Mark: mark}, Body: spec.Connect{
 		Version: spec.Version, Capabilities: slices.Clone(r.cfg.Capabilities), Nonce: e.Nonce, Counter: r.lastConn, Epoch: k.epoch,
 		Identity: r.cfg.Identity, Layouts: slices.Clone(r.cfg.Layouts), Window: r.cfg.Window, Digests: r.cfg.Digests, Pull: k.cfg.Pull}}})
 }
@@ -214,12 +215,18 @@ func (r *DecodeRank) say(k *dlink, m spec.Message) {
 	if k.conn == 0 || k.accepted == nil {
 		return
 	}
+	mark := r.announced(k)
+	r.do(Send{Peer: k.cfg.ID, Conn: k.conn, Env: spec.Envelope{Header: spec.Header{From: r.own, To: k.inc, Epoch: k.epoch, Mark: mark}, Body: m}})
+}
+
+// announced is the mark that a message is about to carry.
+func (r *DecodeRank) announced(k *dlink) spec.LeaseID {
 	mark := r.mark(k)
 	if mark > k.marked {
 		k.marked = mark
 		r.didWith(nil, k, Did{Name: "RaiseMark", Mark: mark, Detail: fmt.Sprintf("%d", mark)})
 	}
-	r.do(Send{Peer: k.cfg.ID, Conn: k.conn, Env: spec.Envelope{Header: spec.Header{From: r.own, To: k.inc, Epoch: k.epoch, Mark: mark}, Body: m}})
+	return mark
 }
 
 // mark is the lowest lease whose hold on this link stands, else the next to be granted.

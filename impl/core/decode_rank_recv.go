@@ -103,7 +103,8 @@ func (r *DecodeRank) answer(k *dlink, conn ConnID, env spec.Envelope, lease spec
 	if env.Body.Kind() == spec.KindRefused {
 		return
 	}
-	r.do(Send{Peer: k.cfg.ID, Conn: conn, Env: spec.Envelope{Header: spec.Header{From: r.own, To: env.From, Epoch: k.epoch, Mark: r.mark(k)},
+	mark := r.announced(k)
+	r.do(Send{Peer: k.cfg.ID, Conn: conn, Env: spec.Envelope{Header: spec.Header{From: r.own, To: env.From, Epoch: k.epoch, Mark: mark},
 		Body: spec.Refused{About: env.Body.Kind(), Lease: lease, Refusal: why, Detail: detail}}})
 }
 

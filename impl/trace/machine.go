@@ -68,6 +68,9 @@ func StartOf(id spec.Identity, layouts []spec.Layout) spec.TraceStart {
 	s := spec.TraceStart{Name: id.Name, Rank: id.Rank, Side: id.Side}
 	for _, l := range layouts {
 		s.Pages[l.Component] = l.Shape.Pages
+		if l.Component == spec.KV {
+			s.Tokens = l.Equal.TokensPerPage
+		}
 	}
 	return s
 }
@@ -75,7 +78,7 @@ func StartOf(id spec.Identity, layouts []spec.Layout) spec.TraceStart {
 func did(d core.Did) spec.TraceDid {
 	t := spec.TraceDid{Name: d.Name, Transfer: spec.TraceTransfer(d.Transfer), Root: spec.TraceTransfer(d.Root), After: spec.TraceTransfer(d.After),
 		Job: spec.TraceTransfer(d.Job), Lease: d.Lease, Filler: d.Filler, Peer: uint32(d.Peer), Inc: d.Inc, Epoch: d.Epoch, Mark: d.Mark,
-		Receipt: d.Receipt, Cause: d.Cause, Pages: pages(d.Pages), Shared: d.Shared, To: d.To, Last: d.Last, Fresh: d.Fresh}
+		Receipt: d.Receipt, Cause: d.Cause, Pages: pages(d.Pages), Shared: d.Shared, To: d.To, Last: d.Last, Fresh: d.Fresh, Req: uint64(d.Req)}
 	copy(t.Domain[:], d.Domain[:])
 	if d.Mark != 0 {
 		t.Lease = 0
