@@ -17,7 +17,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long spec model proofs mutants bench soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long spec model proofs mutants sim bench soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -53,6 +53,12 @@ proofs: setup ## the invariants for any size, by two solvers; guards refuted; th
 
 mutants: setup ## guards and updates dropped one at a time in TLA+, model, proof and core (ARGS='-all -write': all of them)
 	$(GO) run ./impl/cmd/mutants $(ARGS)
+
+sim: $(BIN) ## the engine's machines in a simulated cluster (ARGS are kvfence simulate's); each step of the specification on them; planted faults
+	$(BIN) simulate --scripts build $(ARGS)
+	$(GO) run ./impl/cmd/lockstep replay -share 50
+	$(GO) run ./impl/cmd/lockstep cover -steps 20000
+	$(GO) run ./impl/cmd/plants -pinned
 
 bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)
 	$(BIN) bench $(ARGS)

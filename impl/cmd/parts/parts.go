@@ -19,7 +19,7 @@ type part struct {
 func engine() []string { return []string{"go.mod", "go.sum", "spec", "impl", "fuzz"} }
 
 func buildPart() part {
-	return part{"build", "static build, go vet, gofmt, rules of the repository", 5 * time.Minute, nil, func(e *env) {
+	return part{"build", "static build, go vet, gofmt, rules of the repository", 4 * time.Minute, nil, func(e *env) {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
 		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
@@ -65,7 +65,7 @@ func tlcPart(limit time.Duration, args ...string) part {
 
 // proofsPart discharges the obligations; guards and edges are make proofs'.
 func proofsPart() part {
-	return part{"proofs", "the invariants for any size, by two solvers", 8 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
+	return part{"proofs", "the invariants for any size, by two solvers", 6 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
 		if e.needs("proofs", "java") && e.needs("proofs", "z3") && e.needs("proofs", "cvc5") {
 			e.command("proofs", nil, "go", "run", "./impl/cmd/prove")
 		}
@@ -87,7 +87,7 @@ func modelPart(limit time.Duration, args ...string) part {
 
 // coqPart checks the headline theorem.
 func coqPart() part {
-	return part{"coq", "the headline theorem, its assumptions, its instance's graph", 5 * time.Minute, []string{"TLA", "proofs", "impl/cmd/coq"}, func(e *env) {
+	return part{"coq", "the headline theorem, its assumptions, its instance's graph", 4 * time.Minute, []string{"TLA", "proofs", "impl/cmd/coq"}, func(e *env) {
 		if e.needs("coq", "coqc") && e.needs("coq", "java") {
 			e.command("coq", nil, "go", "run", "./impl/cmd/coq")
 		}
@@ -103,9 +103,31 @@ func mutantsPart(limit time.Duration, args ...string) part {
 	}}
 }
 
+// simPart runs seeds of the simulated cluster until so many steps.
+func simPart(limit time.Duration, steps string) part {
+	return part{"sim", "the engine's machines in a simulated cluster under faults", limit, []string{"go.mod", "spec", "model", "impl/core", "impl/pages", "impl/device", "impl/transport", "impl/sim", "impl/trace", "impl/cmd/kvfence/simulate.go"}, func(e *env) {
+		e.command("simulate", []string{"CGO_ENABLED=0"}, "go", "run", "./impl/cmd/kvfence", "simulate", "--steps", steps, "--scripts", "build")
+	}}
+}
+
+// lockstepPart replays steps of the specification on the engine's machines, and counts what simulation reaches of them.
+func lockstepPart(limit time.Duration, replay, cover []string) part {
+	return part{"lockstep", "the specification's steps on the engine's machines, and what simulation reaches of them", limit, []string{"go.mod", "spec", "TLA", "model", "impl/core", "impl/pages", "impl/transport", "impl/lockstep", "impl/cmd/lockstep"}, func(e *env) {
+		e.command("replay", nil, "go", append([]string{"run", "./impl/cmd/lockstep", "replay"}, replay...)...)
+		e.command("cover", nil, "go", append([]string{"run", "./impl/cmd/lockstep", "cover"}, cover...)...)
+	}}
+}
+
+// plantsPart plants the public faults in the engine: each must be refused by name.
+func plantsPart(limit time.Duration, args ...string) part {
+	return part{"plants", "the public faults planted in the engine are refused", limit, []string{"go.mod", "spec", "model", "impl"}, func(e *env) {
+		e.command("plants", nil, "go", append([]string{"run", "./impl/cmd/plants"}, args...)...)
+	}}
+}
+
 // chaosPart runs separate processes under faults: short storms, or all of them, longer, and a soak of ten minutes.
 func chaosPart(long bool) part {
-	limit, test, vars := 10*time.Minute, "9m", []string(nil)
+	limit, test, vars := 9*time.Minute, "8m", []string(nil)
 	if long {
 		limit, test = time.Hour, "55m"
 		vars = []string{"KVFENCE_CHAOS_LONG=1", "KVFENCE_CHAOS_SECONDS=60", "KVFENCE_SOAK_SECONDS=600"}
@@ -116,7 +138,7 @@ func chaosPart(long bool) part {
 }
 
 func fuzzPart(each, all time.Duration) part {
-	return part{"fuzz", "each fuzz target, its corpus and then new inputs", all + 5*time.Minute, engine(), func(e *env) { e.fuzz(each, all) }}
+	return part{"fuzz", "each fuzz target, its corpus and then new inputs", all + 3*time.Minute, engine(), func(e *env) { e.fuzz(each, all) }}
 }
 
 func benchSmokePart() part {
@@ -137,13 +159,13 @@ func partsOf(set string) []part {
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
 		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
-			mutantsPart(6*time.Hour, "-all"), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2*time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
 	return []part{
-		buildPart(), testPart(), tlcPart(15 * time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
-		mutantsPart(6 * time.Minute), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
+		buildPart(), testPart(), tlcPart(12*time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
+		mutantsPart(6 * time.Minute), simPart(4*time.Minute, "12000000"), lockstepPart(4*time.Minute, []string{"-share", "50"}, []string{"-steps", "20000"}), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
 	}
 }
