@@ -57,6 +57,7 @@ type TraceEvent struct {
 	Peer     uint32         `json:"peer,omitzero"`     // the machine's number for the other end
 	From     Incarnation    `json:"from,omitzero"`     // sender of a peer's message
 	Transfer TraceTransfer  `json:"transfer,omitzero"`
+	Job      TraceTransfer  `json:"job,omitzero"` // Bind: the half
 	Lease    LeaseID        `json:"lease,omitzero"`
 	Epoch    Epoch          `json:"epoch,omitzero"` // of a message's header, of a data path; of a fence the last epoch that it ends
 	Grant    Epoch          `json:"grant,omitzero"` // epoch of the grant that a receipt answers
@@ -100,6 +101,7 @@ type TraceDid struct {
 // TraceOut is one thing that the machine put out. Kind is the action's name in impl/core.
 type TraceOut struct {
 	Kind     string         `json:"kind"`
+	After    int            `json:"after,omitzero"` // so many of Did came before it
 	Message  string         `json:"message,omitempty"`
 	Peer     uint32         `json:"peer,omitzero"`
 	To       Incarnation    `json:"to,omitzero"`

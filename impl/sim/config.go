@@ -35,6 +35,10 @@ type Config struct {
 	Mix    map[Kind]int      `yaml:"-"` // how often a director draws a kind of fault, in place of its own figures; missing: never
 	Trace  func(line string) `yaml:"-"` // if set, is given everything that happens
 
+	// Line, if set, is given each step of each machine as a line of a trace (spec/trace.go), before its actions are carried out, and must not
+	// keep it. An error of it is a violation: this is where model/follow listens.
+	Line func(*spec.TraceLine) error `yaml:"-"`
+
 	// Changes to the machines' configurations, for scenarios; they do not stand in scripts.
 	PrefillRank   func(*core.PrefillRankConfig)   `yaml:"-"`
 	PrefillLeader func(*core.PrefillLeaderConfig) `yaml:"-"`

@@ -92,6 +92,7 @@ func (d *decodeSide) start() {
 	}
 	d.l = l
 	d.lead = d.newHost(fmt.Sprintf("d%d", d.slot), l, d.act)
+	w.introduce(d.lead, spec.TraceDecodeLeader, id(0), nil)
 	for r := range d.ranks {
 		rc := core.DecodeRankConfig{Identity: id(r), Layouts: layouts[r], Window: w.cfg.Window, Digests: true, Peers: peers, MaxPublished: w.cfg.Sharing}
 		if w.cfg.DecodeRank != nil {
@@ -104,6 +105,7 @@ func (d *decodeSide) start() {
 		}
 		k := &decodeRank{side: d, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), links: map[core.PeerID]*targetLink{}}
 		k.host = d.newHost(fmt.Sprintf("d%d.%d", d.slot, r), m, k.act)
+		w.introduce(k.host, spec.TraceDecode, id(r), layouts[r], peers...)
 		i := core.PeerID(0)
 		for s, n := range w.cfg.Prefill {
 			for pr := range n {

@@ -20,6 +20,7 @@ const (
 	Answers  Oracle = "answers"  // a stream is opened once and before its tokens; counts and causes are said as they are
 	Stopped  Oracle = "stopped"  // a machine found one of its own invariants broken
 	Contract Oracle = "contract" // a machine said what its driver cannot do, or refused its driver
+	Followed Oracle = "followed" // every step of every machine is one of the specification
 	Panic    Oracle = "panic"    // a machine panicked
 	Liveness Oracle = "liveness" // healed, the cluster answers every request and gives every page back
 )
@@ -43,6 +44,7 @@ func Oracles() []OracleInfo {
 		{Answers, "a stream is opened once and before its tokens; counts, causes and finishes are said as they are"},
 		{Stopped, "no machine finds one of its own invariants broken"},
 		{Contract, "a machine says nothing that its driver cannot do, and refuses nothing that its driver may say"},
+		{Followed, "every step of every machine is one of the specification (model/follow)"},
 		{Panic, "no machine panics"},
 		{Liveness, "healed, the cluster answers every request and gives every page back; and no machine goes on without time"},
 	}

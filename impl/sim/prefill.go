@@ -106,6 +106,7 @@ func (p *prefillSide) start() {
 	}
 	p.l = l
 	p.lead = p.newHost(fmt.Sprintf("p%d", p.slot), l, p.act)
+	w.introduce(p.lead, spec.TracePrefillLeader, id(0), nil)
 	for r := range p.ranks {
 		rc := core.PrefillRankConfig{Identity: id(r), Capabilities: caps(), SideLayouts: layouts, Window: window, Digests: true, Pull: true, MaxPublished: w.cfg.Sources}
 		set := func(at *int, v int) {
@@ -127,6 +128,7 @@ func (p *prefillSide) start() {
 		}
 		k := &prefillRank{side: p, rank: spec.Rank(r), m: m, mem: w.memory(layouts[r]), peers: map[spec.Incarnation]core.PeerID{}, links: map[pathKey]*sourcePath{}, sealing: map[spec.SourcePage]int{}}
 		k.host = p.newHost(fmt.Sprintf("p%d.%d", p.slot, r), m, k.act)
+		w.introduce(k.host, spec.TracePrefill, id(r), layouts[r])
 		p.ranks[r] = k
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"kvfence/impl/core"
+	tracing "kvfence/impl/trace"
 	"kvfence/impl/transport/mem"
 	"kvfence/spec"
 )
@@ -94,8 +95,9 @@ type host struct {
 	act     func(core.Action)
 	due     core.Time // the machine's deadline, by its own clock
 	clock   clock
-	excused bool // a fence was made to fail here: it may stop
-	dead    bool // its process died alone; the side goes on without it until it is restarted whole
+	excused bool             // a fence was made to fail here: it may stop
+	lines   *tracing.Machine // nil where nobody takes the lines of a trace
+	dead    bool             // its process died alone; the side goes on without it until it is restarted whole
 }
 
 // side is what prefill and decode sides have in common: a life, and events that wait to be taken in order.
@@ -172,6 +174,7 @@ func (w *World) step(h *host, ev core.Event) {
 	w.stirred = true
 	acts, err := h.m.Step(h.clock.local(w.now), ev)
 	h.due = h.m.Deadline()
+	w.line(h, ev, acts)
 	if err != nil {
 		w.violate(Contract, "%s: %v", h.name, err)
 		return

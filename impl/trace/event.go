@@ -97,6 +97,8 @@ func sided(e core.Side) spec.TraceEvent {
 	switch m := e.Msg.(type) {
 	case core.Taken:
 		t.Lease = m.Lease
+	case core.Bind:
+		t.Job = spec.TraceTransfer(m.Source)
 	case core.PeerUp:
 		t.Peer = uint32(m.Peer)
 	case core.PeerDown:

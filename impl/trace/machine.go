@@ -55,9 +55,12 @@ func (m *Machine) Step(at core.Time, ev core.Event, actions []core.Action) (spec
 				m.views[a.Lease] = a.Pages
 				o.Pages = pages(*a.Pages)
 			}
+			o.After = len(l.Did)
 			l.Out = append(l.Out, o)
 		default:
-			l.Out = append(l.Out, out(a))
+			o := out(a)
+			o.After = len(l.Did)
+			l.Out = append(l.Out, o)
 		}
 	}
 	return l, true

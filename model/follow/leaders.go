@@ -1,0 +1,218 @@
+package follow
+
+import "kvfence/spec"
+
+// decodeLeader is what is known of one decode leader in one life.
+type decodeLeader struct {
+	inc     spec.Incarnation
+	name    string
+	last    uint64              // counter of the last transfer that it named
+	reqs    map[uint64]Transfer // present transfer of each request that is not answered
+	stopped bool
+	over    bool
+}
+
+type prefillLeader struct {
+	name string
+	over bool
+}
+
+// outsideCounter is where the names of further samples begin, which no leader has yet.
+const outsideCounter = 1 << 32
+
+// transfer is the relation's number of a transfer; 0 for none.
+func (f *Follower) transfer(t spec.TraceTransfer) Transfer {
+	if t.IsZero() {
+		return 0
+	}
+	if id, ok := f.ids[t]; ok {
+		return id
+	}
+	f.lastT++
+	f.ids[t] = f.lastT
+	f.names[f.lastT] = t
+	f.s.transfer(f.lastT)
+	return f.lastT
+}
+
+// word says that a transfer's leader has asked for something: "Go", or a "Step".
+func (f *Follower) word(t Transfer, what string) bool { return f.words[t][what] }
+
+func (f *Follower) asks(t Transfer, what string) {
+	if f.words[t] == nil {
+		f.words[t] = map[string]bool{}
+	}
+	f.words[t][what] = true
+}
+
+func (f *Follower) decodeLeaderLine(l *spec.TraceLine) error {
+	if l.Event.Kind == "Start" {
+		s, err := f.started(l)
+		if err != nil {
+			return err
+		}
+		if old := f.leaders[f.life(spec.TraceDecodeLeader, s, l.Node)]; old != nil {
+			f.leaderOver(old)
+		}
+		f.leaders[l.Node] = &decodeLeader{inc: l.Node, name: s.Name, reqs: map[uint64]Transfer{}}
+		return nil
+	}
+	r := f.leaders[l.Node]
+	if r == nil {
+		return f.unknown(l)
+	}
+	f.name = r.name
+	if r.stopped {
+		return nil
+	}
+	if !f.require(!r.over, "Step", "the machine runs", "a later life of its node has begun") {
+		return nil
+	}
+	f.inOrder(l, func(d *spec.TraceDid) { f.leaderDid(r, l, d) }, func(o *spec.TraceOut) { f.leaderOut(r, l, o) })
+	f.require(r.stopped || count(l, "Answer") == answersPut(l), "Answer", "Answer(t, r)", "%d answers are put out, %d are said", answersPut(l), count(l, "Answer"))
+	return nil
+}
+
+// causeOf is what the specification tells apart of causes.
+func causeOf(c spec.Cause) uint8 {
+	if c.Derived() || c == spec.CausePreempted {
+		return causeDerived
+	}
+	return causeOriginal
+}
+
+func (f *Follower) leaderDid(r *decodeLeader, l *spec.TraceLine, d *spec.TraceDid) {
+	if d.Transfer.IsZero() { // a request that is refused, or ends before it has a name
+		f.require(d.Name == "Submit" || d.Name == "Refuse" || d.Name == "Failure" || d.Name == "Answer", d.Name, "t \\in Transfer", "it names no transfer")
+		return
+	}
+	if (d.Name == "Submit" || d.Name == "Retry") && f.require(d.Transfer.Leader == r.inc && d.Transfer.Counter == r.last+1, d.Name, `lead[t] = "new"`, "transfer %s, the last was %d", d.Transfer, r.last) {
+		r.last = d.Transfer.Counter
+	} else if _, known := f.ids[d.Transfer]; !f.require(known, d.Name, `lead[t] # "new"`, "transfer %s is over, or was never named", d.Transfer) {
+		return
+	}
+	a := Act{Name: d.Name, T: f.transfer(d.Transfer), Cause: causeOf(d.Cause)}
+	t := f.s.transfer(a.T)
+	switch d.Name {
+	case "Submit":
+		r.reqs[d.Req] = a.T
+	case "Retry":
+		a.T, a.U, a.R = f.transfer(d.After), a.T, f.transfer(d.Root)
+		r.reqs[d.Req] = a.U
+	case "Recause":
+		a.R = f.transfer(d.Root)
+		if t.cause == a.Cause { // preempted, and then lost for good: to the specification the same
+			return
+		}
+	case "RecvAsked":
+		f.believeAsk(l, t)
+	case "Answer":
+		a.R = f.transfer(d.Root)
+	case "Refuse":
+		t.big = true
+	}
+	f.do(a)
+}
+
+// believeAsk takes it that prefill's leader accepted the Ask, where it writes no trace.
+func (f *Follower) believeAsk(l *spec.TraceLine, t *transfer) {
+	if !t.pask && !f.strict && len(f.leads) == 0 {
+		t.pask = true
+		f.stats.Believed++
+	}
+}
+
+func count(l *spec.TraceLine, name string) (n int) {
+	for i := range l.Did {
+		if l.Did[i].Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+func answersPut(l *spec.TraceLine) (n int) {
+	for i := range l.Out {
+		if l.Out[i].Kind == "Answer" {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Follower) leaderOut(r *decodeLeader, l *spec.TraceLine, o *spec.TraceOut) {
+	switch o.Kind {
+	case "Answer":
+		f.leaderAnswer(r, l, o)
+	case "ToRank":
+		if t := f.transfer(o.Transfer); o.Message == "Go" {
+			f.require(f.s.transfer(t).lead == leadOpen, "Go", `lead[t] = "open"`, "transfer %s is %s", o.Transfer, leadNames[f.s.transfer(t).lead])
+			f.asks(t, "Go")
+		}
+	case "ReadFirst", "RunStep":
+		t := f.transfer(o.Transfer)
+		f.require(f.s.transfer(t).lead == leadRun, o.Kind, `lead[t] = "run"`, "transfer %s is %s", o.Transfer, leadNames[f.s.transfer(t).lead])
+		f.asks(t, "Step")
+	case "Emit", "OpenStream":
+		t, ok := r.reqs[o.Req]
+		lead := f.s.transfer(t).lead
+		f.require(ok && (lead == leadRun || lead == leadOk), o.Kind, `lead[t] = "run" /\ http[r] = "none"`, "request %d: its transfer is %s", o.Req, leadNames[lead])
+	case "Stop":
+		r.stopped = true
+		f.require(o.Broken == 0, "Stop", "no invariant is broken", "the machine says that I%d is", o.Broken)
+	}
+}
+
+// leaderAnswer: success only where the last transfer succeeded, and an answer once.
+func (f *Follower) leaderAnswer(r *decodeLeader, l *spec.TraceLine, o *spec.TraceOut) {
+	for i := range l.Did {
+		d := &l.Did[i]
+		if d.Name != "Answer" || d.Req != o.Req {
+			continue
+		}
+		lead := leadFailed
+		if !d.Transfer.IsZero() {
+			lead = f.s.transfer(f.transfer(d.Transfer)).lead
+		}
+		f.require((o.Cause == "") == (lead == leadOk), "Answer", `IF lead[t] = "ok" THEN "200" ELSE "error"`, "request %d is answered with %q, its transfer is %s", o.Req, o.Cause, leadNames[lead])
+		delete(r.reqs, o.Req)
+		return
+	}
+	f.require(r.stopped, "Answer", "Answer(t, r)", "request %d is answered, and it is not said", o.Req)
+}
+
+func (f *Follower) prefillLeaderLine(l *spec.TraceLine) error {
+	if l.Event.Kind == "Start" {
+		s, err := f.started(l)
+		if err != nil {
+			return err
+		}
+		if old := f.leads[f.life(spec.TracePrefillLeader, s, l.Node)]; old != nil {
+			old.over = true
+		}
+		f.leads[l.Node] = &prefillLeader{name: s.Name}
+		return nil
+	}
+	p := f.leads[l.Node]
+	if p == nil {
+		return f.unknown(l)
+	}
+	f.name = p.name
+	for i := range l.Did {
+		d := &l.Did[i]
+		f.stats.Actions[d.Name]++
+		t := f.s.transfer(f.transfer(d.Transfer))
+		if f.leaders[d.Transfer.Leader] == nil && t.lead == leadNew { // its leader writes no trace
+			if f.require(!f.strict, d.Name, `Arrives(lead[t] \notin {"new", "submitted", "refused"})`, "transfer %s was never named", d.Transfer) {
+				t.lead = leadAsking
+				f.stats.Believed++
+			}
+		}
+		f.require(puts(l, "ReplyLeader", "asked", 0, 0), d.Name, "it is put out", "transfer %s", d.Transfer)
+		if d.Name == "RecvAsk" && t.pask {
+			continue // of another life of prefill: a repeat changes nothing
+		}
+		f.do(Act{Name: d.Name, T: f.transfer(d.Transfer)})
+	}
+	return nil
+}
