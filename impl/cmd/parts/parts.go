@@ -159,13 +159,13 @@ func partsOf(set string) []part {
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
 		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
-			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2*time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
 	return []part{
-		buildPart(), testPart(), tlcPart(12*time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
+		buildPart(), testPart(), tlcPart(12 * time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
 		mutantsPart(6 * time.Minute), simPart(4*time.Minute, "12000000"), lockstepPart(4*time.Minute, []string{"-share", "50"}, []string{"-steps", "20000"}), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
 	}
 }
