@@ -19,6 +19,7 @@ type decodeRank struct {
 	taken   spec.LeaseID          // pages taken, grants not sent
 	highest spec.LeaseID          // number that was ever taken
 	ended   []endedPub            // publications that have ended while a lease is taken
+	bad     map[Page]bool // in quarantine
 	stopped bool
 	over    bool // a later life has begun
 }
@@ -95,7 +96,7 @@ func (f *Follower) decodeStart(l *spec.TraceLine) error {
 		f.decodeOver(old)
 	}
 	r := &decodeRank{inc: l.Node, name: s.Name, node: f.s.addNode(0), links: map[uint32]*decodeLink{}, leases: map[spec.LeaseID]*decodeLease{},
-		phys: map[Page]spec.LeaseID{}, voided: map[Page]bool{}}
+		bad: map[Page]bool{}, phys: map[Page]spec.LeaseID{}, voided: map[Page]bool{}}
 	f.s.nodes[r.node].nextL = leaseKey(r.node, 1)
 	for _, p := range s.Peers {
 		k := f.s.addLink(r.node)
@@ -203,7 +204,16 @@ func (f *Follower) decodeLinkDid(r *decodeRank, l *spec.TraceLine, d *spec.Trace
 		f.require(f.s.links[k.k].ep == Epoch(d.Epoch), "Fence", "ep' = ep[k] + 1", "it says epoch %d, the link is in %d", d.Epoch, f.s.links[k.k].ep)
 		f.do(Act{Name: "Fence", K: k.k})
 	case "FenceEnd":
+		var late []*owe
+		for _, o := range f.s.links[k.k].owed {
+			if o.hold && o.runs() {
+				late = append(late, o) // its copies have not all said that they stopped: they end the hold
+			}
+		}
 		f.do(Act{Name: "FenceEnd", K: k.k})
+		for _, o := range late {
+			o.hold = true
+		}
 	case "Connect":
 		f.believeAccept(r, k, d)
 		f.do(Act{Name: "Connect", K: k.k, I: k.life(d.Inc), D: f.s.nodes[r.node].dinc, E: Epoch(d.Epoch)})
@@ -278,6 +288,7 @@ func (f *Follower) leaseOver(r *decodeRank, id spec.LeaseID, x *decodeLease) {
 	for p, owner := range r.phys {
 		if owner == id {
 			delete(r.phys, p)
+			delete(r.bad, p)
 		}
 	}
 	delete(r.leases, id)

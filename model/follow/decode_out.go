@@ -181,12 +181,41 @@ func (f *Follower) decodeToLeader(r *decodeRank, l *spec.TraceLine, o *spec.Trac
 			}
 			r.taken, r.ended = 0, nil
 		}
-		for _, x := range r.leases {
-			if x.t == t {
-				f.require(x.found, "LeaseFreed", "Release(l)", "the lease of %s has not been released", o.Transfer)
+		for id, x := range r.leases {
+			if y := f.s.lease(x.id); x.t == t && f.require(x.found || y.dst == dstBad, "LeaseFreed", "Release(l)", "the lease of %s has not been released", o.Transfer) {
+				f.partly(r, id, x, y)
 			}
 		}
 	}
+}
+
+// partly gives the good pages of a lease back whose bad ones stay in quarantine. The specification keeps them all until its end
+// (QuarantineEnd); the core keeps those that a finding is about. Here only what could go wrong by it is judged: nothing reads them, and nothing may
+// land in them.
+func (f *Follower) partly(r *decodeRank, id spec.LeaseID, x *decodeLease, y *lease) {
+	for _, l := range append([]Lease{x.id}, subsOf(x)...) {
+		z := f.s.lease(l)
+		f.require(len(z.krn) == 0, "LeaseFreed", "LocalHold => NoKernel(l)", "lease %d is read", id)
+		for _, o := range z.owes {
+			f.require(!o.hold, "LeaseFreed", "AllHolds: the hold of every link has ended", "lease %d", id)
+			for _, w := range o.sent {
+				f.require(!f.s.mayLand(o, w), "LeaseFreed", "NoReuseWhileInFlight", "a write may land in page %d of lease %d", pageNumber(w.p), id)
+			}
+		}
+		for _, p := range z.plan {
+			if !r.bad[p.page] {
+				if pg := f.s.page(r.node, p.page); pg.own == l {
+					pg.own = 0
+				}
+			}
+		}
+	}
+	for p, owner := range r.phys {
+		if owner == id && !r.bad[p] {
+			delete(r.phys, p)
+		}
+	}
+	_ = y
 }
 
 // decodeAfter judges what must have come of the step.

@@ -61,8 +61,8 @@ func (f *Follower) pullBegin(r *decodeRank, k *decodeLink, o *owe, l *spec.Trace
 			continue
 		}
 		x.jobs[job.ID] = job.Peer
-		if o.sent == nil {
-			o.sent = map[at]*write{}
+		if o.pulled == nil {
+			o.pulled = map[at]*write{}
 		}
 		for _, it := range job.Items {
 			key := pageKey(r.node, int(it[0]), it[5])
@@ -71,7 +71,7 @@ func (f *Follower) pullBegin(r *decodeRank, k *decodeLink, o *owe, l *spec.Trace
 				continue
 			}
 			f.pulledSource(k, x, it)
-			o.sent[at{key, Chan(job.ID)}] = &write{at: at{key, Chan(job.ID)}, placing: true, pay: x.id}
+			o.pulled[at{key, Chan(job.ID)}] = &write{at: at{key, Chan(job.ID)}, placing: true, pay: x.id}
 		}
 		return
 	}
@@ -91,12 +91,12 @@ func (f *Follower) pulledSource(k *decodeLink, x *decodeLease, it spec.TraceItem
 // pullCheck ends a job: what was copied is good, or the lease fails.
 func (f *Follower) pullCheck(k *decodeLink, o *owe, l *spec.TraceLine, x *decodeLease) {
 	good := !l.Event.Failed && len(l.Event.Bad) == 0
-	for a, w := range o.sent {
+	for a, w := range o.pulled {
 		if a.c != Chan(l.Event.ID) || !w.placing {
 			continue
 		}
 		if !good || !f.s.current(o) {
-			delete(o.sent, a)
+			delete(o.pulled, a)
 			continue
 		}
 		w.placing = false
@@ -112,14 +112,33 @@ func (f *Follower) pullCheck(k *decodeLink, o *owe, l *spec.TraceLine, x *decode
 // copied: all that is owed was copied, and no copy runs.
 func (o *owe) copied() bool {
 	for p := range o.owed {
-		if !o.sentTo(p) {
+		if !o.pulledTo(p) {
 			return false
 		}
 	}
-	for _, w := range o.sent {
+	for _, w := range o.pulled {
 		if w.placing {
 			return false
 		}
 	}
 	return true
+}
+
+func (o *owe) pulledTo(p Page) bool {
+	for a := range o.pulled {
+		if a.p == p {
+			return true
+		}
+	}
+	return false
+}
+
+// runs: a copy of it runs.
+func (o *owe) runs() bool {
+	for _, w := range o.pulled {
+		if w.placing {
+			return true
+		}
+	}
+	return false
 }

@@ -19,6 +19,12 @@ func (f *Follower) decodeReadDid(r *decodeRank, l *spec.TraceLine, d *spec.Trace
 		f.readEnds(r, x, d.Pages)
 	case "BadVerify":
 		if y := f.s.leases[x.id]; y != nil && y.dst == dstRevoking { // given up meanwhile: the specification looks at it no more
+			x.found = true
+			for c, ps := range d.Pages {
+				for _, p := range ps {
+					r.bad[pageKey(r.node, c, p[0])] = true
+				}
+			}
 			return
 		}
 		f.believeWrites(r, x)
@@ -66,6 +72,7 @@ func (f *Follower) damage(r *decodeRank, d *spec.TraceDid, x *decodeLease) {
 	known := false
 	for c, ps := range d.Pages {
 		for _, p := range ps {
+			r.bad[pageKey(r.node, c, p[0])] = true
 			known = f.strayInto(r, pageKey(r.node, c, p[0])) || known
 		}
 	}

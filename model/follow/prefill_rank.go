@@ -175,7 +175,7 @@ func (f *Follower) prefillBefore(p *prefillRank, l *spec.TraceLine) {
 		}
 	case "Recv":
 		k := p.peers[e.Peer]
-		if k == nil || k.to == nil {
+		if k == nil || k.to == nil || e.From != k.decode {
 			return
 		}
 		f.prefillHeard(p, k, e)

@@ -226,9 +226,8 @@ type owe struct {
 	pview     uint8
 	seen      bool // pview has been decided
 	sent      map[at]*write
-	copies    map[Page]bool // pull: running
+	pulled    map[at]*write // pull: copies, by page and job
 	said      bool          // pull: Read was said
-	offered   bool
 }
 
 type at struct {
