@@ -13,7 +13,7 @@ func (w *World) canLead(emit func(string, model.Args)) {
 		a := model.Args{T: t}
 		big := w.tw.Big>>t&1 != 0
 		switch {
-		case x.lead == model.LeadNew && w.tw.Asking && x.root == t && (t == 1 || !w.set.NoFill):
+		case x.lead == model.LeadNew && w.tw.Asking && x.root == t && (t == 1 || !w.set.OneRequest):
 			emit("Submit", a)
 		case x.boxed != nil && big:
 			emit("Refuse", a)

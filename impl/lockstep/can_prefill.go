@@ -82,22 +82,19 @@ func (w *World) canHear(v *view, l, k uint8, emit func(string, model.Args)) {
 		return
 	}
 	a := model.Args{L: l, K: k}
-	if s.pst == model.PstNone && x.grant[k] != nil && !w.set.NoFill {
+	if s.pst == model.PstNone && x.grant[k] != nil {
 		b := a
 		b.T = x.t
 		switch {
 		case w.pmark[k] <= l:
 			for view := model.ViewSame; view <= model.ViewOther; view++ {
-				if b.V = view; w.tw.Views>>view&1 != 0 && view != model.ViewShort {
+				if b.V = view; w.set.Unfilled>>x.t&1 == 0 && w.tw.Views>>view&1 != 0 && view != model.ViewShort {
 					emit("Start", b)
 				}
 			}
 		case !s.posted || w.passed(k, l):
 			emit("Gone", a)
 		}
-	}
-	if s.pst == model.PstNone && w.set.NoFill && w.pmark[k] > l && x.grant[k] != nil {
-		emit("Gone", a)
 	}
 	if x.abort[k] != nil && (s.pst == model.PstWriting || s.pst == model.PstNone && w.pmark[k] <= l) {
 		emit("RecvAbort", a)

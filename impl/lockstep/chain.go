@@ -23,7 +23,7 @@ func (g *Graph) due(s *model.State, h *Hist) (out []edge) {
 		g.dueLease(s, h, l, add)
 	}
 	for k := range ranks(g.w) {
-		if g.wants(s, k) && !g.owesOn(s, k) {
+		if g.wants(s, k) && (!g.owesOn(s, k) || !s.Up[k]) {
 			add("Fence", model.Args{K: k})
 		}
 		if l := g.full(s, k); l != 0 && s.Pmark[k] <= l {

@@ -50,13 +50,17 @@ func Cover(set Setting, steps int, seed uint64) (*Coverage, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := NewGraph(&full)
+	return full.cover(steps, seed)
+}
+
+func (s *Setting) cover(steps int, seed uint64) (*Coverage, error) {
+	g := NewGraph(s)
 	if err := g.Explore(mostStates); err != nil {
 		return nil, err
 	}
 	h := fnv.New64a()
-	c := &walker{g: g, rng: rand.New(rand.NewPCG(seed, uint64(len(set.Name)))), seen: map[int32]*place{0: {from: -1, tried: map[edge]bool{}}}, open: []int32{0},
-		cov: &Coverage{Setting: set.Name, States: len(g.Nodes), Never: map[string]int{}}, hash: func(s string) { _, _ = h.Write([]byte(s)) }}
+	c := &walker{g: g, rng: rand.New(rand.NewPCG(seed, uint64(len(s.Name)))), seen: map[int32]*place{0: {from: -1, tried: map[edge]bool{}}}, open: []int32{0},
+		cov: &Coverage{Setting: s.Name, States: len(g.Nodes), Never: map[string]int{}}, hash: func(what string) { _, _ = h.Write([]byte(what)) }}
 	for i := range g.Nodes {
 		c.base = append(c.base, c.cov.Edges)
 		c.cov.Edges += len(g.Nodes[i].Out)

@@ -7,6 +7,8 @@ type Cut struct {
 	Kind string
 	Why  string
 	is   func(g *Graph, c *choice) bool
+
+	beyond bool // it shows only in settings larger than the pinned ones
 }
 
 // choice is a step to be judged.
@@ -38,28 +40,28 @@ func Cuts() []Cut {
 
 func decodeCuts() []Cut {
 	return []Cut{
-		{"second-lease", "A transfer has one lease at a decode rank: what comes after its end is a next transfer.", func(g *Graph, c *choice) bool {
+		{Kind: "second-lease", Why: "A transfer has one lease at a decode rank: what comes after its end is a next transfer.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Grant" && g.hasLease(c.s, c.a.T)
 		}},
-		{"whole-side", "A lease is granted over the links of a whole prefill side: every rank that has a part owes it.", func(g *Graph, c *choice) bool {
+		{Kind: "whole-side", Why: "A lease is granted over the links of a whole prefill side: every rank that has a part owes it.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Grant" && !g.wholeSide(c)
 		}},
-		{"whole-lease", "A lease has the pages of its whole prompt and the place of its first token, of every component.", func(g *Graph, c *choice) bool {
+		{Kind: "whole-lease", Why: "A lease has the pages of its whole prompt and the place of its first token, of every component.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Grant" && !g.wholeLease(c)
 		}},
-		{"next-free", "The ledger hands out the page that is free for longest.", func(g *Graph, c *choice) bool {
+		{Kind: "next-free", Why: "The ledger hands out the page that is free for longest.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Grant" && !g.nextFree(c) || c.name == "Grow" && c.h.Order[0] != c.a.P+1
 		}},
-		{"quarantine-first", "No lease is granted over a link that a quarantine waits to fence.", func(g *Graph, c *choice) bool {
+		{Kind: "quarantine-first", beyond: true, Why: "No lease is granted over a link that a quarantine waits to fence.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Grant" && g.anyWants(c.s)
 		}},
-		{"own-lease", "A grown page is its lease's: it is appended to, grows and goes with it.", func(g *Graph, c *choice) bool {
+		{Kind: "own-lease", Why: "A grown page is its lease's: it is appended to, grows and goes with it.", is: func(g *Graph, c *choice) bool {
 			return c.one("Append", "Grow", "Release", "BadRead", "Read") && c.h.Parent[c.a.L] != 0
 		}},
-		{"bad-all-the-same", "What a check that had begun finds in a lease given up meanwhile is quarantined, not released.", func(g *Graph, c *choice) bool {
+		{Kind: "bad-all-the-same", Why: "What a check that had begun finds in a lease given up meanwhile is quarantined, not released.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Release" && c.s.Dst[c.a.L] == model.DstRevoking && !verifyGood(g.w, c.s, c.a.L)
 		}},
-		{"prefix-at-grant", "Shares are taken with the grant and pages published when their lease is ready; they end when the page is handed out.", func(g *Graph, c *choice) bool {
+		{Kind: "prefix-at-grant", Why: "Shares are taken with the grant and pages published when their lease is ready; they end when the page is handed out.", is: func(g *Graph, c *choice) bool {
 			return c.one("Share", "Publish", "Unpublish")
 		}},
 	}
@@ -67,22 +69,22 @@ func decodeCuts() []Cut {
 
 func linkCuts() []Cut {
 	return []Cut{
-		{"no-connect", "A link that decode fenced for its own reasons is connected anew by another fence.", func(g *Graph, c *choice) bool {
+		{Kind: "no-connect", Why: "A link that decode fenced for its own reasons is connected anew by another fence.", is: func(g *Graph, c *choice) bool {
 			return c.one("Accept", "Connect") && !c.h.Out[c.a.K]
 		}},
-		{"one-answer", "A connect is answered once: a second life of prefill has another connection.", func(g *Graph, c *choice) bool {
+		{Kind: "one-answer", Why: "A connect is answered once: a second life of prefill has another connection.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Accept" && g.answered(c)
 		}},
-		{"old-epoch-first", "A connect that is taken ends what stood before: its fence comes first.", func(g *Graph, c *choice) bool {
+		{Kind: "old-epoch-first", Why: "A connect that is taken ends what stood before: its fence comes first.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Accept" && g.unfenced(c)
 		}},
-		{"open-behind-fence", "The data path opens when the older epochs are fenced.", func(g *Graph, c *choice) bool {
+		{Kind: "open-behind-fence", Why: "The data path opens when the older epochs are fenced.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Connect" && c.s.Fencing[c.a.K]
 		}},
-		{"highest-mark", "A message says the highest mark that may be said, and only an open link carries one.", func(g *Graph, c *choice) bool {
+		{Kind: "highest-mark", Why: "A message says the highest mark that may be said, and only an open link carries one.", is: func(g *Graph, c *choice) bool {
 			return c.name == "RaiseMark" && (!c.s.Up[c.a.K] || c.a.M != g.mark(c.s, c.a.K))
 		}},
-		{"mark-in-epoch", "A mark comes with a message of the open link's epoch.", func(g *Graph, c *choice) bool {
+		{Kind: "mark-in-epoch", Why: "A mark comes with a message of the open link's epoch.", is: func(g *Graph, c *choice) bool {
 			return c.name == "RecvMark" && !g.markComes(c)
 		}},
 	}
@@ -90,38 +92,38 @@ func linkCuts() []Cut {
 
 func prefillCuts() []Cut {
 	return []Cut{
-		{"short-refused", "Prefill compares the token count of a grant with its own before it starts.", func(g *Graph, c *choice) bool {
+		{Kind: "short-refused", Why: "Prefill compares the token count of a grant with its own before it starts.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Start" && c.a.V == model.ViewShort
 		}},
-		{"once-sourced", "A job takes all its source pages once, those that are free for longest, and gives all back when its lease is answered.", func(g *Graph, c *choice) bool {
+		{Kind: "once-sourced", Why: "A job takes all its source pages once, those that are free for longest, and gives all back when its lease is answered.", is: func(g *Graph, c *choice) bool {
 			return c.name == "TakeSource" && !g.takesSource(c) || c.name == "GiveBack" && !g.givesBack(c)
 		}},
-		{"sealed-together", "The pages of a prompt are sealed when its last chunk is computed.", func(g *Graph, c *choice) bool {
+		{Kind: "sealed-together", Why: "The pages of a prompt are sealed when its last chunk is computed.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Post" && !g.allSealed(c.s, c.a.L, c.a.K)
 		}},
-		{"plan-order", "Pages are posted in the order of the plan, each from its own source page.", func(g *Graph, c *choice) bool {
+		{Kind: "plan-order", Why: "Pages are posted in the order of the plan, each from its own source page.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Post" && !g.inPlanOrder(c)
 		}},
-		{"own-receipt", "A lease that was aborted is answered by AbortAck, one that failed here by Failed.", func(g *Graph, c *choice) bool {
+		{Kind: "own-receipt", Why: "A lease that was aborted is answered by AbortAck, one that failed here by Failed.", is: func(g *Graph, c *choice) bool {
 			return c.name == "AbortAck" && c.h.Why[c.a.L][c.a.K] == 2 || c.name == "Failed" && c.h.Why[c.a.L][c.a.K] == 1
 		}},
-		{"no-abort-sent", "An Abort is sent when a lease is revoked, on the links whose hold stands and that are open, in their epoch.", func(g *Graph, c *choice) bool {
+		{Kind: "no-abort-sent", Why: "An Abort is sent when a lease is revoked, on the links whose hold stands and that are open, in their epoch.", is: func(g *Graph, c *choice) bool {
 			return c.name == "RecvAbort" && !c.h.Abort[c.a.L][c.a.K]
 		}},
-		{"over-at-prefill", "What is of an epoch that prefill has fenced or left is refused.", func(g *Graph, c *choice) bool {
+		{Kind: "over-at-prefill", Why: "What is of an epoch that prefill has fenced or left is refused.", is: func(g *Graph, c *choice) bool {
 			return c.one("RecvAbort", "Start", "Gone") && g.left(c)
 		}},
-		{"gone-unposted", "Of a lease that was posted no Gone is said above decode's mark: the link is fenced.", func(g *Graph, c *choice) bool {
+		{Kind: "gone-unposted", Why: "Of a lease that was posted no Gone is said above decode's mark: the link is fenced.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Gone" && g.wasPosted(c) && c.h.Marks[c.a.K]>>(c.a.L+1) == 0
 		}},
-		{"post-over", "A post that is over is not reported as failed.", func(g *Graph, c *choice) bool {
+		{Kind: "post-over", Why: "A post that is over is not reported as failed.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Lose" && c.s.Pst[c.a.L][c.a.K] != model.PstWriting && c.s.Pst[c.a.L][c.a.K] != model.PstClosing
 		}},
-		{"accepted-epochs", "Prefill fences the epoch that it accepted last.", func(g *Graph, c *choice) bool {
+		{Kind: "accepted-epochs", Why: "Prefill fences the epoch that it accepted last.", is: func(g *Graph, c *choice) bool {
 			e, ok := g.set.lens.accepted(g.w, c.s, c.a.K, c.a.D)
 			return c.name == "PrefillFence" && (!ok || e != c.a.E)
 		}},
-		{"full-only", "Prefill raises a mark of its own only when it keeps too many answers, and forgets what a mark passes at once.", func(g *Graph, c *choice) bool {
+		{Kind: "full-only", Why: "Prefill raises a mark of its own only when it keeps too many answers, and forgets what a mark passes at once.", is: func(g *Graph, c *choice) bool {
 			return c.one("OwnMark", "Forget")
 		}},
 	}

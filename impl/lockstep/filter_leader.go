@@ -5,39 +5,39 @@ import "kvfence/model"
 // leaderCuts are the kinds of steps that the leaders never take.
 func leaderCuts() []Cut {
 	return []Cut{
-		{"gateway-answers", "For a decode process that is over the gateway answers, not the engine.", func(g *Graph, c *choice) bool {
+		{Kind: "gateway-answers", Why: "For a decode process that is over the gateway answers, not the engine.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Answer" && !g.set.Leaders
 		}},
-		{"not-here", "Bounds of this setting: one request that is tried again, and nothing is begun at prefill.", func(g *Graph, c *choice) bool {
-			return g.set.NoFill && (c.name == "Start" || c.name == "Submit" && c.a.T > 1)
+		{Kind: "not-here", Why: "Bounds of one setting: a lease that nothing is begun for, one request that is tried again.", is: func(g *Graph, c *choice) bool {
+			return c.name == "Start" && g.set.Unfilled>>c.a.T&1 != 0 || g.set.OneRequest && c.name == "Submit" && c.a.T > 1
 		}},
-		{"ask-needs-side", "Prefill is asked when the link is there, and what was asked in an epoch that is over is asked again.", func(g *Graph, c *choice) bool {
+		{Kind: "ask-needs-side", Why: "Prefill is asked when the link is there, and what was asked in an epoch that is over is asked again.", is: func(g *Graph, c *choice) bool {
 			return c.one("Ask", "RecvAsk", "RecvAsked") && (!c.s.Up[0] || c.name != "Ask" && (c.h.Asked[c.a.T] != c.s.Ep[0]+1 || g.set.lens.in(c.s, "pfenced", 0, c.s.Dinc, c.s.Ep[0])))
 		}},
-		{"asked-at-once", "A request does not wait while its side is there, and fails for its own causes only.", func(g *Graph, c *choice) bool {
+		{Kind: "asked-at-once", Why: "A request does not wait while its side is there, and fails for its own causes only.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Failure" && c.s.Lead[c.a.T] == model.LeadSubmitted && (c.a.C == model.CauseDerived || !g.waits(c))
 		}},
-		{"no-report", "A failure that follows from another is reported by the rank that saw it.", func(g *Graph, c *choice) bool {
+		{Kind: "no-report", Why: "A failure that follows from another is reported by the rank that saw it.", is: func(g *Graph, c *choice) bool {
 			return g.set.Leaders && c.name == "Failure" && c.a.C == model.CauseDerived && c.h.Report[c.a.T] != model.CauseDerived
 		}},
-		{"run-when-ready", "A transfer runs when its lease was ready.", func(g *Graph, c *choice) bool {
+		{Kind: "run-when-ready", Why: "A transfer runs when its lease was ready.", is: func(g *Graph, c *choice) bool {
 			return g.set.Leaders && c.name == "Run" && !c.h.Ready[c.a.T]
 		}},
-		{"by-its-leader", "A lease ends by its transfer's verdict.", func(g *Graph, c *choice) bool {
+		{Kind: "by-its-leader", Why: "A lease ends by its transfer's verdict.", is: func(g *Graph, c *choice) bool {
 			lead := c.s.Lead[c.s.Tof[c.a.L]]
 			over := lead == model.LeadFailed || lead == model.LeadOk
 			return g.set.Leaders && !over && (c.name == "Abort" || c.name == "Release" && c.s.Dst[c.a.L] == model.DstReady)
 		}},
-		{"token-first", "A transfer succeeds with a token that was read.", func(g *Graph, c *choice) bool {
+		{Kind: "token-first", Why: "A transfer succeeds with a token that was read.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Success" && !g.tokenOf(c.s, c.a.T)
 		}},
-		{"one-step", "A lease is read by one step at a time, which checks every page of its block table.", func(g *Graph, c *choice) bool {
+		{Kind: "one-step", Why: "A lease is read by one step at a time, which checks every page of its block table.", is: func(g *Graph, c *choice) bool {
 			return c.one("Read", "BadRead") && g.set.lens.kernel(g.w, c.s, c.a.L)
 		}},
-		{"tries-again", "A request whose first transfer failed for no fault of its own is tried again, once, and is not answered before.", func(g *Graph, c *choice) bool {
+		{Kind: "tries-again", Why: "A request whose first transfer failed for no fault of its own is tried again, once, and is not answered before.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Answer" && g.triesAgain(c.s, c.a.T) || c.name == "Retry" && !g.triesAgain(c.s, c.a.T)
 		}},
-		{"last-is-recaused", "An original cause that comes later is its last transfer's, and with that the request's.", func(g *Graph, c *choice) bool {
+		{Kind: "last-is-recaused", Why: "An original cause that comes later is its last transfer's, and with that the request's.", is: func(g *Graph, c *choice) bool {
 			return c.name == "Recause" && c.s.Succ[c.a.T] != 0
 		}},
 	}

@@ -47,7 +47,8 @@ func (j *judge) follow(w *World, e edge, pick func(n int) int, hit func(node int
 	for {
 		out := j.g.find(j.at, e)
 		if out < 0 {
-			kind := j.g.kind(j.at, e)
+			n := &j.g.Nodes[j.at]
+			kind := j.g.kind(&n.State, &n.Hist, e)
 			j.left = kind == KindBound
 			return j.wrong(start, e, "the engine did it, and it is cut or forbidden: "+kind)
 		}
@@ -105,15 +106,14 @@ func (e edge) String() string { return fmt.Sprint(show(e)) }
 
 // kind says why the graph of a setting has not a step that the engine took: the kind by which it is cut, or that the specification
 // forbids it.
-func (g *Graph) kind(at int32, e edge) string {
-	n := &g.Nodes[at]
-	due := g.due(&n.State, &n.Hist)
+func (g *Graph) kind(s *model.State, h *Hist, e edge) string {
+	due := g.due(s, h)
 	kind := "the specification does not do that here"
-	g.twin.Steps(&n.State, func(action int, a *model.Args, to *model.State) {
+	g.twin.Steps(s, func(action int, a *model.Args, to *model.State) {
 		if g.names[action] != e.name || *a != e.args {
 			return
 		}
-		if kind = g.judge(&choice{&n.State, &n.Hist, e.name, *a, to}, due); kind == "" {
+		if kind = g.judge(&choice{s, h, e.name, *a, to}, due); kind == "" && !g.closes(*to, g.after(s, *h, e.name, a, to)) {
 			kind = KindBound
 		}
 	})

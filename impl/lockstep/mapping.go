@@ -83,7 +83,7 @@ func Chains() []Chain {
 		{"Ready, Publish...", "full pages are published in the step in which they are verified"},
 		{"..., Release", "a revoked lease is free in the step in which its last hold ends"},
 		{"Release, Release", "a grown page goes with its lease"},
-		{"BadVerify or BadRead, Fence...", "a link that owes nothing is fenced with the finding; another with the end of its last hold"},
+		{"BadVerify or BadRead, Fence...", "a link that is down or owes nothing is fenced with the finding; another with the end of its last hold"},
 		{"FenceEnd, QuarantineEnd", "pages come back in the step in which the last fence is back"},
 		{"RecvMark or OwnMark, Forget", "what a mark passes is forgotten at once"},
 		{"Complete..., OwnMark", "the oldest answer goes when a rank keeps too many"},

@@ -136,11 +136,15 @@ func ReplaySetting(set Setting, share int) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := NewGraph(&full)
+	return full.replay(share)
+}
+
+func (s *Setting) replay(share int) (*Report, error) {
+	g := NewGraph(s)
 	if err := g.Explore(mostStates); err != nil {
 		return nil, err
 	}
-	r := &Report{Setting: set.Name, States: len(g.Nodes), Edges: g.Edges(), Cut: g.Cut, Taken: g.Taken}
+	r := &Report{Setting: s.Name, States: len(g.Nodes), Edges: g.Edges(), Cut: g.Cut, Taken: g.Taken}
 	seen := map[uint8]bool{}
 	at := 0
 	for i := range g.Nodes {

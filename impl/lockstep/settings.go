@@ -20,7 +20,8 @@ type Setting struct {
 	Published   int               // pages that decode may publish
 	Leaders     bool              // the two leaders are there; without them their words to the ranks are the surroundings'
 	Hold        bool              // the first request comes before decode's leader knows its prefill side
-	NoFill      bool              // nothing is begun at prefill: the setting looks at leases that end unfilled
+	Unfilled    uint8             // bit t: transfer t is not begun at prefill: its lease ends unfilled
+	OneRequest  bool              // only the first transfer comes from a client
 	Twin        model.Settings
 
 	lens      lens

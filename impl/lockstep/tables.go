@@ -45,7 +45,7 @@ func CheckTables(all []*Report) error {
 		}
 	}
 	for k := range Kinds() {
-		if !cut[k] {
+		if !cut[k] && !beyond(k) {
 			wrong = append(wrong, "no edge needs the explanation "+k)
 		}
 	}
@@ -67,6 +67,11 @@ func CheckTables(all []*Report) error {
 	}
 	slices.Sort(wrong)
 	return fmt.Errorf("%w: %s", ErrTable, strings.Join(wrong, "; "))
+}
+
+// beyond reports a kind that shows only in settings larger than the pinned ones.
+func beyond(kind string) bool {
+	return slices.ContainsFunc(Cuts(), func(c Cut) bool { return c.Kind == kind && c.beyond })
 }
 
 // WriteCuts lists the kinds of cuts that replays met, with their numbers and reasons.
