@@ -4,6 +4,7 @@ import (
 	"math/rand"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -240,30 +241,29 @@ func TestGrants_Raised_RevokesAllAndNeverSinks(t *testing.T) {
 }
 
 func TestGrants_WaitWithAPlacerBetweenCheckAndCopy_WaitsForIt(t *testing.T) {
-	mem := twoPools(t, 8)
-	g := transport.NewGrants(mem)
-	g.Raise(3)
-	g.Allow(grant())
-	p, why := good().begin(g)
-	require.Empty(t, why)
-	g.Raise(4)
-	seen := make(chan byte)
-	go func() {
-		g.Wait(4)
-		b := &mem[spec.KV].Page(2)[16]
-		was := *b // the copy was over when Wait returned; -race sees it otherwise
-		*b = 0    // the page's next owner
-		seen <- was
-	}()
-	select {
-	case <-seen:
-		t.Fatal("a placer had passed the check and Wait returned")
-	default:
-	}
-	p.Page[p.Segs[0].Offset] = 9
-	g.End(p, true, 0)
-	require.Equal(t, byte(9), <-seen)
-	require.Equal(t, byte(0), mem[spec.KV].Page(2)[16])
+	synctest.Test(t, func(t *testing.T) {
+		mem := twoPools(t, 8)
+		g := transport.NewGrants(mem)
+		g.Raise(3)
+		g.Allow(grant())
+		p, why := good().begin(g)
+		require.Empty(t, why)
+		g.Raise(4)
+		seen := make(chan byte, 1)
+		go func() {
+			g.Wait(4)
+			b := &mem[spec.KV].Page(2)[16]
+			was := *b // the copy was over when Wait returned; -race sees it otherwise
+			*b = 0    // the page's next owner
+			seen <- was
+		}()
+		synctest.Wait() // it has come to where it waits, or to its end
+		require.Empty(t, seen, "a placer had passed the check and Wait returned")
+		p.Page[p.Segs[0].Offset] = 9
+		g.End(p, true, 0)
+		require.Equal(t, byte(9), <-seen)
+		require.Equal(t, byte(0), mem[spec.KV].Page(2)[16])
+	})
 }
 
 // Many placers run against raises; after each Wait the fencer writes every page itself without a lock. -race finds any placer left.
