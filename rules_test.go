@@ -27,6 +27,7 @@ func allowedImports() map[string][]string {
 		"impl/pages": {"spec"},
 		"impl/core":  {"spec", "impl/pages"},
 		"impl/trace": {"spec", "impl/core"},
+		"impl/check": {"spec", "model", "impl/trace"},
 		// Transports store into and copy from pools: they know impl/device beside spec.
 		"impl/transport": {"spec", "impl/device", "impl/transport"},
 		"impl/device":    {"spec"},

@@ -19,7 +19,7 @@ type decodeRank struct {
 	taken   spec.LeaseID          // pages taken, grants not sent
 	highest spec.LeaseID          // number that was ever taken
 	ended   []endedPub            // publications that have ended while a lease is taken
-	bad     map[Page]bool // in quarantine
+	bad     map[Page]bool         // in quarantine
 	stopped bool
 	over    bool // a later life has begun
 }
