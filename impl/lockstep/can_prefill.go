@@ -92,13 +92,23 @@ func (w *World) canHear(v *view, l, k uint8, emit func(string, model.Args)) {
 					emit("Start", b)
 				}
 			}
-		case !s.posted || w.passed(k, l):
+		case !w.blind(k, l) || w.passed(k, l):
 			emit("Gone", a)
 		}
 	}
 	if x.abort[k] != nil && (s.pst == model.PstWriting || s.pst == model.PstNone && w.pmark[k] <= l) {
 		emit("RecvAbort", a)
 	}
+}
+
+// blind says that of this lease or a later one, which the rank has forgotten, something was posted.
+func (w *World) blind(k, l uint8) bool {
+	for ; l < w.next; l++ {
+		if s := &w.lease[l].at[k]; s.posted && s.pst == model.PstNone {
+			return true
+		}
+	}
+	return false
 }
 
 // passed says that a mark of decode that a rank has heard is above a lease.

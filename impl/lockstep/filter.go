@@ -123,6 +123,9 @@ func prefillCuts() []Cut {
 			e, ok := g.set.lens.accepted(g.w, c.s, c.a.K, c.a.D)
 			return c.name == "PrefillFence" && (!ok || e != c.a.E)
 		}},
+		{Kind: "heard-before-mark", beyond: true, Why: "An Abort that lies in a box is heard before the rank forgets past its lease.", is: func(g *Graph, c *choice) bool {
+			return c.one("Complete", "AbortAck", "Failed") && g.passesBox(c)
+		}},
 		{Kind: "full-only", Why: "Prefill raises a mark of its own only when it keeps too many answers, and forgets what a mark passes at once.", is: func(g *Graph, c *choice) bool {
 			return c.one("OwnMark", "Forget")
 		}},
@@ -332,9 +335,24 @@ func (g *Graph) left(c *choice) bool {
 	return !ok || e != c.s.Gep[c.a.L][c.a.K] || g.set.lens.in(c.s, "pfenced", c.a.K, c.s.Dof[c.a.L], e)
 }
 
+// wasPosted says that of this lease or a later one, which the rank has forgotten, something was posted.
 func (g *Graph) wasPosted(c *choice) bool {
-	for p := range pageCount(g.w) {
-		if g.posted(c.s, c.a.L, c.a.K, p) {
+	for l := c.a.L; l <= g.w.NL; l++ {
+		for p := range pageCount(g.w) {
+			if c.s.Pst[l][c.a.K] == model.PstNone && g.posted(c.s, l, c.a.K, p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// passesBox says that with a step the rank forgets past a lease whose Abort may lie in its box.
+func (g *Graph) passesBox(c *choice) bool {
+	k := c.a.K
+	first := g.full(c.n, k)
+	for l := uint8(1); l < first; l++ {
+		if c.n.Pst[l][k] == model.PstClosing && c.h.Why[l][k] == 1 {
 			return true
 		}
 	}

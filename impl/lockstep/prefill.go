@@ -400,8 +400,11 @@ func (w *World) prefillFence(a *model.Args) {
 // recvMark gives a rank a message with a mark that was said.
 func (w *World) recvMark(a *model.Args) {
 	l := &w.links[a.K]
+	w.now++
+	l.ping = nil
+	w.stepD(core.Tick{})
 	if l.ping == nil {
-		w.fail("rank %d was told nothing", a.K)
+		w.fail("rank %d is told nothing", a.K)
 		return
 	}
 	l.told[a.M] = true

@@ -89,7 +89,7 @@ func (w *World) notePrefill(k uint8) {
 		case at >= 0:
 			s.pst = map[string]uint8{"writing": model.PstWriting, "closing": model.PstClosing, "closed": model.PstClosed}[v.Leases[at].State]
 			s.own = v.Leases[at].Own
-		case s.killed || s.pst != model.PstNone:
+		case s.killed || s.pst != model.PstNone && !s.aborting && !s.breaking:
 			s.killed, s.pst = true, model.PstClosed
 		}
 		if s.aborting || s.breaking {
