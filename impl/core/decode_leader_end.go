@@ -249,6 +249,7 @@ func (l *DecodeLeader) drain(cause spec.Cause) {
 		}
 		l.stay(x, why, "this node is shutting down")
 	}
+	l.makeRoom()
 }
 
 // stay answers the request of a transfer that was to come back when its leases are freed: no rank takes anything any more, one that

@@ -202,10 +202,11 @@ func (l *DecodeLeader) noSide() (spec.Cause, string) {
 }
 
 // declined notes that a side takes nothing new in this life of it. What it declined was never begun there: it comes back, for
-// another side, or for the next life of this one.
+// another side, or for the next life of this one. What waits for that side waits no longer than for one that is down.
 func (l *DecodeLeader) declined(x *dxfer, c spec.Cause) {
-	if c == spec.CauseShutdown || c == spec.CausePeerLost {
+	if c == spec.CauseShutdown {
 		x.side.declines, x.declined = c, true
+		l.peerWait(l.now + Time(l.cfg.PeerBound/10))
 	}
 }
 

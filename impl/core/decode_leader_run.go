@@ -146,6 +146,10 @@ func (l *DecodeLeader) makeRoom() {
 	if len(l.growers) == 0 || l.growers[0].answers < len(l.growers[0].held) {
 		return
 	}
+	if l.ended != "" {
+		l.giveUp()
+		return
+	}
 	var victim *dxfer
 	older := 0 // transfers with pages that are older than the victim
 	for _, x := range l.order {
@@ -165,6 +169,17 @@ func (l *DecodeLeader) makeRoom() {
 		return
 	}
 	l.preempt(victim)
+}
+
+// giveUp is makeRoom for a side that is ending. What is on its way may stand behind a fence that failed, and never come: when nothing runs
+// that ends by itself, the youngest that waits to grow fails, and its pages let the others finish.
+func (l *DecodeLeader) giveUp() {
+	for _, x := range l.order {
+		if x.state == xFirst || x.state == xRunning {
+			return
+		}
+	}
+	l.failure(l.growers[len(l.growers)-1], l.ended, "this node is shutting down, and has no page to grow into")
 }
 
 // preempt ends a transfer that did nothing wrong; its request comes back as a new one when its leases are freed.

@@ -134,7 +134,7 @@ func (l *PrefillLeader) admit(prompt []int32, adapter string) (c spec.Cause, lim
 	case l.draining:
 		return spec.CauseShutdown, 0, "prefill is draining"
 	case l.lostN > 0:
-		return spec.CausePeerLost, 0, "the prefill side has lost a rank"
+		return spec.CauseShutdown, 0, "the prefill side has lost a rank" // peer_lost is said of one transfer, this is the side's end
 	case len(prompt) == 0:
 		return spec.CauseInvalid, 0, "empty prompt"
 	case uint64(len(prompt)) > uint64(most):

@@ -264,7 +264,7 @@ func TestPrefillLeader_LostRank_EndsTheSide(t *testing.T) {
 	g.step(ComputeDone{Transfer: xfer(1, 1), From: 0, To: 4})
 	g.from(0, JobOver{Transfer: xfer(1, 1)})
 	require.Empty(t, g.l.jobs)
-	require.Equal(t, spec.CausePeerLost, reply[spec.AskFailed](g.ask(askOf(2, 4))).Cause)
+	require.Equal(t, spec.CauseShutdown, reply[spec.AskFailed](g.ask(askOf(2, 4))).Cause, "of the side, not of the transfer")
 }
 
 func TestPrefillLeader_PrefillFirst_BindsOnceAndUnboundEndsByDeadline(t *testing.T) {
