@@ -9,19 +9,20 @@ import (
 
 // decodeRank is what is known of one decode rank in one life, beside the relation's state: what it was handed and what it said.
 type decodeRank struct {
-	inc     spec.Incarnation
-	name    string
-	node    Node
-	links   map[uint32]*decodeLink
-	leases  map[spec.LeaseID]*decodeLease
-	phys    map[Page]spec.LeaseID // pages out of the pool; 0: taken, not granted
-	voided  map[Page]bool         // tags voided in this line
-	taken   spec.LeaseID          // pages taken, grants not sent
-	highest spec.LeaseID          // number that was ever taken
-	ended   []endedPub            // publications that have ended while a lease is taken
-	bad     map[Page]bool         // in quarantine
-	stopped bool
-	over    bool // a later life has begun
+	inc      spec.Incarnation
+	name     string
+	node     Node
+	links    map[uint32]*decodeLink
+	leases   map[spec.LeaseID]*decodeLease
+	phys     map[Page]spec.LeaseID // pages out of the pool; 0: taken, not granted
+	voided   map[Page]bool         // tags voided in this line
+	takenFor spec.TraceTransfer
+	taken    spec.LeaseID  // pages taken, grants not sent
+	highest  spec.LeaseID  // number that was ever taken
+	ended    []endedPub    // publications that have ended while a lease is taken
+	bad      map[Page]bool // in quarantine
+	stopped  bool
+	over     bool // a later life has begun
 }
 
 // endedPub is a publication with its page.
@@ -291,5 +292,6 @@ func (f *Follower) leaseOver(r *decodeRank, id spec.LeaseID, x *decodeLease) {
 			delete(r.bad, p)
 		}
 	}
+	f.overL = append(append(f.overL, x.id), subsOf(x)...)
 	delete(r.leases, id)
 }

@@ -37,7 +37,7 @@ func (f *Follower) decodeVoided(r *decodeRank, l *spec.TraceLine) {
 	}
 	if taken > r.highest { // else it is said again
 		f.require(r.taken == 0, "Take", "one lease is taken at a time", "lease %d is taken, now %d", r.taken, taken)
-		r.taken, r.highest, r.ended = taken, taken, nil
+		r.taken, r.takenFor, r.highest, r.ended = taken, l.Event.Transfer, taken, nil
 	}
 }
 
@@ -168,12 +168,12 @@ func (f *Follower) decodePages(r *decodeRank, l *spec.TraceLine, o *spec.TraceOu
 }
 
 func (f *Follower) decodeToLeader(r *decodeRank, l *spec.TraceLine, o *spec.TraceOut) {
-	t := f.transfer(o.Transfer)
+	t := f.ids[o.Transfer]
 	switch o.Message {
 	case "LeaseReady":
 		f.require(says(l, "Ready", 0, 0), "LeaseReady", `dst[l] = "ready"`, "no lease became ready in this step")
 	case "LeaseFreed":
-		if r.taken != 0 && !slices.ContainsFunc(f.s.transfer(t).leases, func(x Lease) bool { return f.s.leases[x] != nil && f.s.leases[x].node == r.node }) {
+		if r.taken != 0 && o.Transfer == r.takenFor {
 			for p, owner := range r.phys { // taken back before any grant
 				if owner == 0 {
 					delete(r.phys, p)
@@ -182,7 +182,7 @@ func (f *Follower) decodeToLeader(r *decodeRank, l *spec.TraceLine, o *spec.Trac
 			r.taken, r.ended = 0, nil
 		}
 		for id, x := range r.leases {
-			if y := f.s.lease(x.id); x.t == t && f.require(x.found || y.dst == dstBad, "LeaseFreed", "Release(l)", "the lease of %s has not been released", o.Transfer) {
+			if y := f.s.lease(x.id); t != 0 && x.t == t && f.require(x.found || y.dst == dstBad, "LeaseFreed", "Release(l)", "the lease of %s has not been released", o.Transfer) {
 				f.partly(r, id, x, y)
 			}
 		}

@@ -56,7 +56,8 @@ type Follower struct {
 	words   map[Transfer]map[string]bool
 	lastT   Transfer
 	lastQ   SPage
-	strict  bool // every end of every link is in the trace
+	overL   []Lease // leases that are over and not forgotten
+	strict  bool    // every end of every link is in the trace
 }
 
 // New makes a follower of nothing. strict: every node writes the trace, so that no message may come from one that does not.
@@ -72,7 +73,7 @@ func New(strict bool) *Follower {
 // Stats are the counts so far; the map is the follower's.
 func (f *Follower) Stats() Stats {
 	st := f.stats
-	st.Lines, st.Live = f.line, len(f.s.leases)+len(f.s.transfers)+len(f.s.pages)
+	st.Lines, st.Live = f.line, len(f.s.leases)+len(f.s.transfers)
 	return st
 }
 
@@ -100,6 +101,7 @@ func (f *Follower) Step(l *spec.TraceLine) error {
 	}
 	if err == nil {
 		f.judge()
+		f.sweep()
 	}
 	f.now = nil
 	if err != nil {

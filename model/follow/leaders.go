@@ -145,7 +145,7 @@ func (f *Follower) leaderOut(r *decodeLeader, l *spec.TraceLine, o *spec.TraceOu
 	case "Answer":
 		f.leaderAnswer(r, l, o)
 	case "ToRank":
-		if t := f.transfer(o.Transfer); o.Message == "Go" {
+		if t := f.ids[o.Transfer]; o.Message == "Go" {
 			f.require(f.s.transfer(t).lead == leadOpen, "Go", `lead[t] = "open"`, "transfer %s is %s", o.Transfer, leadNames[f.s.transfer(t).lead])
 			f.asks(t, "Go")
 		}
@@ -201,6 +201,10 @@ func (f *Follower) prefillLeaderLine(l *spec.TraceLine) error {
 	for i := range l.Did {
 		d := &l.Did[i]
 		f.stats.Actions[d.Name]++
+		if led := f.leaders[d.Transfer.Leader]; led != nil && f.ids[d.Transfer] == 0 && d.Transfer.Counter <= led.last {
+			f.stats.Believed++ // of a transfer that is over
+			continue
+		}
 		t := f.s.transfer(f.transfer(d.Transfer))
 		if f.leaders[d.Transfer.Leader] == nil && t.lead == leadNew { // its leader writes no trace
 			if f.require(!f.strict, d.Name, `Arrives(lead[t] \notin {"new", "submitted", "refused"})`, "transfer %s was never named", d.Transfer) {

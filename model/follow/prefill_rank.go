@@ -230,6 +230,7 @@ func (f *Follower) prefillLinkDid(p *prefillRank, l *spec.TraceLine, d *spec.Tra
 	case "Accept":
 		f.prefillAccept(p, k, l, d)
 	case "RecvMark":
+		k.passed(d.Mark)
 		if k.to == nil {
 			k.mark = d.Mark
 			return
@@ -266,11 +267,25 @@ func (f *Follower) prefillAccept(p *prefillRank, k *prefillLink, l *spec.TraceLi
 		k.own = 0
 	}
 	k.epoch = d.Epoch
+	for id, x := range k.leases { // of epochs that are over
+		if x.epoch < d.Epoch && (!x.offered || x.given) {
+			delete(k.leases, id)
+		}
+	}
 	k.epochs = append(k.epochs, d.Epoch)
 	if len(k.epochs) > 64 {
 		k.epochs = slices.Delete(k.epochs, 0, 32)
 	}
 	p.links[k.decode] = k
+}
+
+// passed ends what a mark has passed and was not answered: it goes without a word.
+func (k *prefillLink) passed(m spec.LeaseID) {
+	for id, x := range k.leases {
+		if id < m && x.answer == "" && (!x.offered || x.given) {
+			delete(k.leases, id)
+		}
+	}
 }
 
 // prefillFenced: nothing of an epoch up to this is read here any more.

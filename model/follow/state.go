@@ -152,6 +152,7 @@ type transfer struct {
 	lead, cause, http uint8
 	root, succ        Transfer
 	pask, big         bool
+	had               bool // leases that are forgotten
 	leases            []Lease
 }
 
