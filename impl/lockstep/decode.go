@@ -248,7 +248,11 @@ func (w *World) domain(x *lease) spec.Domain {
 }
 
 func (w *World) request(x *lease) spec.RequestDigest {
-	return spec.DigestRequest(w.prompt(x.t, x.pre), w.domain(x))
+	t := x.t
+	if w.set.Leaders { // tried again, it is the same request
+		t = w.tr[t].root
+	}
+	return spec.DigestRequest(w.prompt(t, x.pre), w.domain(x))
 }
 
 // hear gives decode's rank a receipt that came.

@@ -144,9 +144,13 @@ func (g *Graph) order(s *model.State, h *Hist, n *model.State) {
 			back = append(back, p+1)
 		}
 	}
-	slices.SortStableFunc(back, func(a, b uint8) int { // of one lease: in the order in which it got them
-		return int(h.Seq[s.Own[a-1]][a-1]) - int(h.Seq[s.Own[b-1]][b-1])
-	})
+	place := func(p uint8) int { // of one lease: its own in the order in which it got them, then those that it shared
+		if s.Own[p-1] == 0 {
+			return model.MaxPages + 1
+		}
+		return int(h.Seq[s.Own[p-1]][p-1])
+	}
+	slices.SortStableFunc(back, func(a, b uint8) int { return place(a) - place(b) })
 	h.Order = [model.MaxPages]uint8{}
 	copy(h.Order[:], append(list, back...))
 }

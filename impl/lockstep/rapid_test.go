@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,8 +125,8 @@ func randomWalk(t *rapid.T, set *Setting) {
 			t.Fatal(d)
 		}
 	}
-	for range rapid.IntRange(1, 90).Draw(t, "steps") {
-		if rapid.IntRange(0, 4).Draw(t, "echo") == 0 {
+	for range rapid.IntRange(100, 200).Draw(t, "steps") {
+		if rapid.IntRange(0, 9).Draw(t, "echo") == 9 {
 			var names []string
 			var dos []func()
 			w.echoes(func(name string, do func()) { names, dos = append(names, name), append(dos, do) })
@@ -151,19 +152,24 @@ func randomWalk(t *rapid.T, set *Setting) {
 	}
 }
 
-// pick draws an action first and then one of its steps, so that rare actions are as likely as frequent ones; what starts something is
-// liked more than what ends it.
+// pick draws an action first and then one of its steps, so that rare actions are as likely as frequent ones. What breaks or ends something
+// is drawn seldom, or where nothing else is left: a request must live long enough to be answered.
 func pick(t *rapid.T, all []edge) edge {
 	byName := map[string][]edge{}
-	var names []string
+	var goes, breaks []string
 	for _, e := range all {
 		if byName[e.name] == nil {
-			names = append(names, e.name)
-			if !strings.Contains("Abort Fence DecodeCrash PrefillCrash PrefillFence Break Failure Lose", e.name) {
-				names = append(names, e.name, e.name)
+			if slices.Contains(strings.Fields("Abort Fence DecodeCrash PrefillCrash PrefillFence Break Failure Lose Stray Torn Release RaiseMark RecvMark Gone"), e.name) {
+				breaks = append(breaks, e.name)
+			} else {
+				goes = append(goes, e.name)
 			}
 		}
 		byName[e.name] = append(byName[e.name], e)
+	}
+	names := goes
+	if len(goes) == 0 || len(breaks) > 0 && rapid.IntRange(0, 29).Draw(t, "break") == 29 {
+		names = breaks
 	}
 	of := byName[rapid.SampledFrom(names).Draw(t, "action")]
 	return rapid.SampledFrom(of).Draw(t, "step")
