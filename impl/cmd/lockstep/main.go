@@ -4,7 +4,7 @@
 //	go run ./impl/cmd/lockstep cover [-steps N] [-seed S] [SETTING...]  what simulation reaches of the specification
 //	go run ./impl/cmd/lockstep table                                    the refinement mapping: stimuli, chains, cuts, sources
 //
-// Exit status 0: no difference, every cut explained and every explanation needed; cover: every setting at or above 95 %.
+// Exit status 0: no difference, every cut explained and every explanation needed; cover without -steps: every setting at or above 95 %.
 package main
 
 import (
@@ -115,7 +115,7 @@ func cover(settings []lockstep.Setting, steps int, seed uint64) error {
 		hit, edges, did, low = hit+c.Hit, edges+c.Edges, did+c.Steps, low || share < 95
 	}
 	fmt.Printf("lockstep: simulation took %d of %d edges of %d settings, %.1f %%, in %d steps, seed %d\n", hit, edges, len(settings), 100*float64(hit)/float64(max(edges, 1)), did, seed)
-	if low {
+	if low && steps == 0 {
 		return errors.New("a setting is below 95 %")
 	}
 	return nil
