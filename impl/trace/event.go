@@ -140,7 +140,7 @@ func sideMessage(m core.SideMsg) (string, spec.TransferID) {
 		return "GrowNoRoom", m.Transfer
 	case core.PeerSaid:
 		t, _, _, _ := body(m.Body)
-		return "PeerSaid", t
+		return "PeerSaid " + m.Body.Kind().String(), t
 	}
 	return prefillMessage(m)
 }

@@ -10,8 +10,12 @@ func out(a core.Action) spec.TraceOut {
 	switch a := a.(type) {
 	case core.Send:
 		t, l, grant, cs := body(a.Env.Body)
-		return spec.TraceOut{Kind: "Send", Message: a.Env.Body.Kind().String(), Peer: uint32(a.Peer), To: a.Env.To, Transfer: spec.TraceTransfer(t), Lease: l,
+		o := spec.TraceOut{Kind: "Send", Message: a.Env.Body.Kind().String(), Peer: uint32(a.Peer), To: a.Env.To, Transfer: spec.TraceTransfer(t), Lease: l,
 			Epoch: a.Env.Epoch, Grant: grant, Mark: a.Env.Mark, Channels: cs}
+		if g, ok := a.Env.Body.(spec.Grant); ok {
+			o.Checks = len(g.Parts)
+		}
+		return o
 	case core.Count:
 		return spec.TraceOut{Kind: "Count", Refusal: a.Refusal, Message: about(a.About), Peer: uint32(a.Peer)}
 	case core.Fence:

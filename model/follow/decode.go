@@ -17,10 +17,13 @@ type decodeRank struct {
 	phys     map[Page]spec.LeaseID // pages out of the pool; 0: taken, not granted
 	voided   map[Page]bool         // tags voided in this line
 	takenFor spec.TraceTransfer
-	taken    spec.LeaseID  // pages taken, grants not sent
-	highest  spec.LeaseID  // number that was ever taken
-	ended    []endedPub    // publications that have ended while a lease is taken
-	bad      map[Page]bool // in quarantine
+	taken    spec.LeaseID    // pages taken, grants not sent
+	highest  spec.LeaseID    // number that was ever taken
+	ended    []endedPub      // publications that have ended while a lease is taken
+	bad      map[Page]bool   // in quarantine
+	signed   map[Page]uint64 // generation in decode's own tag
+	tokens   uint32          // of a KV page
+	expect   string          // action that the event must lead to
 	stopped  bool
 	over     bool // a later life has begun
 }
@@ -65,8 +68,9 @@ type localPage struct {
 
 // saidReceipt is what came of one link for a lease.
 type saidReceipt struct {
-	notices map[uint64]uint64 // by channel
-	lists   map[uint8][]spec.TraceChannel
+	notices  map[uint64]uint64 // by channel
+	lists    map[uint8][]spec.TraceChannel
+	answered bool // pull
 }
 
 func (f *Follower) decodeLine(l *spec.TraceLine) error {
@@ -82,6 +86,7 @@ func (f *Follower) decodeLine(l *spec.TraceLine) error {
 		return nil
 	}
 	clear(r.voided)
+	f.sideHeard(l, false)
 	f.decodeBefore(r, l)
 	f.inOrder(l, func(d *spec.TraceDid) { f.decodeDid(r, l, d) }, func(o *spec.TraceOut) { f.decodeOut(r, l, o) })
 	f.decodeAfter(r, l)
@@ -96,8 +101,9 @@ func (f *Follower) decodeStart(l *spec.TraceLine) error {
 	if old := f.decodes[f.life(spec.TraceDecode, s, l.Node)]; old != nil {
 		f.decodeOver(old)
 	}
+	f.sideStarted(l, s)
 	r := &decodeRank{inc: l.Node, name: s.Name, node: f.s.addNode(0), links: map[uint32]*decodeLink{}, leases: map[spec.LeaseID]*decodeLease{},
-		bad: map[Page]bool{}, phys: map[Page]spec.LeaseID{}, voided: map[Page]bool{}}
+		bad: map[Page]bool{}, signed: map[Page]uint64{}, tokens: s.Tokens, phys: map[Page]spec.LeaseID{}, voided: map[Page]bool{}}
 	f.s.nodes[r.node].nextL = leaseKey(r.node, 1)
 	for _, p := range s.Peers {
 		k := f.s.addLink(r.node)
@@ -112,6 +118,7 @@ func (f *Follower) decodeStart(l *spec.TraceLine) error {
 func (f *Follower) decodeBefore(r *decodeRank, l *spec.TraceLine) {
 	e := &l.Event
 	f.decodeVoided(r, l)
+	r.expect = f.decodeExpects(r, e)
 	if e.Kind == "Recv" && e.Message == "accept" {
 		if k := r.links[e.Peer]; k != nil {
 			f.bind(r, k, e.From)

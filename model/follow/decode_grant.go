@@ -35,6 +35,7 @@ func (f *Follower) decodeGrant(r *decodeRank, l *spec.TraceLine, d *spec.TraceDi
 				a.S = append(a.S, key)
 				f.generation(r, key, p)
 			} else {
+				f.require(r.signed[key] == p[1], "Grant", "decode signs the pages that it fills itself", "page %d generation %d, signed %d", p[0], p[1], r.signed[key])
 				x.local = append(x.local, localPage{c, p})
 			}
 		}
@@ -151,6 +152,10 @@ func (f *Follower) decodePageDid(r *decodeRank, l *spec.TraceLine, d *spec.Trace
 		f.require(p[1] == uint64(f.s.page(r.node, key).gen), "Publish", "AddPublished(l, p, gen[p])", "generation %d, the page is in %d", p[1], f.s.page(r.node, key).gen)
 		f.do(Act{Name: "Publish", L: x.id, P: key})
 	case "Append":
+		f.require(p[1] == uint64(f.s.page(r.node, key).gen), "Append", "gen[p] = g", "page %d generation %d, it is in %d", p[0], p[1], f.s.page(r.node, key).gen)
+		if i := int(l.Event.Pos / max(r.tokens, 1)); l.Event.Kind == "ReadBegin" && r.tokens > 0 {
+			f.require(i < len(x.table[c]) && x.table[c][i] == p, "Append", "the page of the position", "position %d, page %d", l.Event.Pos, p[0])
+		}
 		owner := x.id
 		if sub, ok := x.subs[key]; ok {
 			owner = sub

@@ -26,6 +26,7 @@ func (f *Follower) decodeVoided(r *decodeRank, l *spec.TraceLine) {
 				owner, out := r.phys[key]
 				f.require(!out, "VoidTags", "own[p] = 0 /\\ Free(p)", "page %d is lease %d's", p[0], owner)
 				if pg := f.s.pages[key]; pg != nil {
+					f.require(!slices.ContainsFunc(pg.pubs, func(x published) bool { return x.gen == pg.gen }) || unpublishes(l, p[0]), "VoidTags", "a page that is handed out is published no more", "page %d", p[0])
 					f.require(pg.own == 0 && len(pg.sharers) == 0, "VoidTags", "own[p] = 0 /\\ Free(p)", "page %d is lease %d's, with %d shares", p[0], pg.own&numbers>>subBits, len(pg.sharers))
 				}
 				r.voided[key] = true
@@ -67,6 +68,7 @@ func (f *Follower) decodeOut(r *decodeRank, l *spec.TraceLine, o *spec.TraceOut)
 		f.decodePages(r, l, o)
 	case "PutTag":
 		c, p := onePage(o.Pages)
+		r.signed[pageKey(r.node, max(c, 0), p[0])] = p[1]
 		f.require(c >= 0 && r.voided[pageKey(r.node, max(c, 0), p[0])], "PutTag", "VoidTags: a page's tags are voided at hand-out", "page %d was not taken in this step", p[0])
 	case "ToLeader":
 		f.decodeToLeader(r, l, o)
@@ -74,6 +76,13 @@ func (f *Follower) decodeOut(r *decodeRank, l *spec.TraceLine, o *spec.TraceOut)
 		r.stopped = true
 		f.require(o.Broken == 0, "Stop", "no invariant is broken", "the machine says that I%d is", o.Broken)
 	}
+}
+
+func unpublishes(l *spec.TraceLine, page uint64) bool {
+	return slices.ContainsFunc(l.Did, func(d spec.TraceDid) bool {
+		c, p := onePage(d.Pages)
+		return d.Name == "Unpublish" && c == int(spec.KV) && p[0] == page
+	})
 }
 
 // says: the line has an action of that name, for the link or lease if one is given.
@@ -233,8 +242,12 @@ func (f *Follower) decodeAfter(r *decodeRank, l *spec.TraceLine) {
 			f.require(puts(l, "Fence", "", d.Peer, 0), "Fence", "it is put out", "link %d", d.Peer)
 		case "Read":
 			f.require(puts(l, "ReadPages", "", 0, d.Lease), "Read", "it is put out", "lease %d", d.Lease)
+			f.require(l.Event.Pos == 0 || says(l, "Append", 0, d.Lease), "Append", "a step that stores at a position says so", "lease %d at %d", d.Lease, l.Event.Pos)
 		case "Grow":
-			f.require(puts(l, "PutTag", "", 0, d.Lease), "Grow", "decode signs the pages that it fills itself", "lease %d", d.Lease)
+			c, p := onePage(d.Pages)
+			f.require(c >= 0 && r.signed[pageKey(r.node, max(c, 0), p[0])] == p[1], "Grow", "decode signs the pages that it fills itself", "lease %d, page %d", d.Lease, p[0])
+		case "Abort":
+			f.abortSent(r, l, d)
 		}
 	}
 	for _, id := range f.s.touched {
@@ -277,24 +290,82 @@ func (f *Follower) leaseAfter(r *decodeRank, num spec.LeaseID, x *decodeLease, y
 	}
 }
 
+func partsOf(d *spec.TraceDid, peer uint32) (n int) {
+	for _, p := range d.Parts {
+		if uint32(p[0]) == peer {
+			n++
+		}
+	}
+	return n
+}
+
+// abortSent: an abort goes to every link that is up and has not answered.
+func (f *Follower) abortSent(r *decodeRank, l *spec.TraceLine, d *spec.TraceDid) {
+	x := r.leases[d.Lease]
+	if x == nil {
+		return
+	}
+	for peer, k := range r.links {
+		o, link := f.s.lease(x.id).on(k.k), f.s.links[k.k]
+		if o == nil || !o.owes || !o.hold || !link.up || !f.s.current(o) || o.rec != 0 || x.said[peer] != nil && x.said[peer].answered || says(l, "Fence", peer, 0) {
+			continue
+		}
+		f.require(puts(l, "Send", "abort", peer, d.Lease), "Abort", "Abort(l,k) is sent", "lease %d, link %d", d.Lease, peer)
+	}
+}
+
 func (f *Follower) grantSent(r *decodeRank, l *spec.TraceLine, d *spec.TraceDid) {
 	for _, part := range d.Parts {
 		peer := uint32(part[0])
 		if k := r.links[peer]; k != nil && f.s.links[k.k].ep > 0 {
+			for i := range l.Out {
+				if o := &l.Out[i]; o.Kind == "Send" && o.Message == "grant" && o.Peer == peer && o.Lease == d.Lease {
+					f.require(o.Checks == partsOf(d, peer), "Grant", "owes[l, k]", "lease %d: the grant on link %d has %d parts, said are %d", d.Lease, peer, o.Checks, partsOf(d, peer))
+				}
+			}
 			f.require(puts(l, "Send", "grant", peer, d.Lease), "Grant", "Grant(l,k) is sent", "lease %d, link %d", d.Lease, peer)
 			f.require(k.pull || puts(l, "Allow", "", peer, d.Lease), "Grant", "the lease enters the link's grant table", "lease %d, link %d", d.Lease, peer)
 		}
 	}
 }
 
+// decodeExpects is the action that a receipt for a hold that stands must lead to.
+func (f *Follower) decodeExpects(r *decodeRank, e *spec.TraceEvent) string {
+	k := r.links[e.Peer]
+	if e.Kind != "Recv" || k == nil {
+		return ""
+	}
+	o := f.s.lease(leaseKey(r.node, e.Lease)).on(k.k)
+	if o == nil || !o.owes || !o.hold || Epoch(e.Grant) != o.gep || k.life(e.From) != o.ginc || r.leases[e.Lease] == nil || r.leases[e.Lease].name != e.Transfer {
+		return ""
+	}
+	switch e.Message {
+	case "complete":
+		return "RecvComplete"
+	case "failed", "abort_ack", "gone":
+		return "RecvReceipt"
+	}
+	return ""
+}
+
+// refusesLife: a message from, or to, another life is refused whatever it says.
+func refusesLife(l *spec.TraceLine) bool {
+	return slices.ContainsFunc(l.Out, func(o spec.TraceOut) bool { return o.Kind == "Count" && o.Refusal == spec.RefuseWrongIncarnation })
+}
+
 // decodeAnswered: what was given leads to an action of the specification, or is refused by name.
 func (f *Follower) decodeAnswered(r *decodeRank, l *spec.TraceLine) {
+	e := &l.Event
+	if r.expect != "" && !refusesLife(l) {
+		f.require(says(l, r.expect, e.Peer, e.Lease) || says(l, "Fence", e.Peer, 0), r.expect, "what was given is acted upon", "%s %s of lease %d came to nothing", e.Kind, e.Message, e.Lease)
+	}
 	if puts(l, "Count", "", 0, 0) {
 		return
 	}
-	e := &l.Event
 	ok := true
 	switch e.Kind {
+	case "DataUp":
+		ok = e.Failed || says(l, "Connect", e.Peer, 0)
 	case "NoticeIn":
 		ok = says(l, "NoticeIn", e.Peer, e.Lease)
 	case "Recv":

@@ -8,8 +8,10 @@ func (f *Follower) decodePullDid(r *decodeRank, k *decodeLink, o *owe, l *spec.T
 	y := f.s.lease(x.id)
 	switch d.Name {
 	case "RecvComplete", "RecvReceipt": // of a pulled link both say only what is readable, or that nothing more will be
+		f.require(Epoch(d.Epoch) == o.gep && k.life(d.Inc) == o.ginc, d.Name, "the receipt carries its grant's epoch, and is the granted incarnation's", "epoch %d, granted in %d", d.Epoch, o.gep)
+		x.from(d.Peer).answered = x.from(d.Peer).answered || d.Name == "RecvReceipt"
 		if p := f.prefillLeaseOf(k, x.id); p == nil {
-			f.require(f.foreign(k), d.Name, "l \\in offered", "prefill does not know lease %d", d.Lease)
+			f.require(f.foreign(k) || o.ans&(1<<kindOf(d.Receipt)) != 0, d.Name, "l \\in offered", "prefill does not know lease %d", d.Lease)
 		} else if d.Name == "RecvComplete" {
 			f.require(p.offered || p.completed, d.Name, "l \\in offered", "prefill offered nothing of lease %d", d.Lease)
 		}

@@ -39,32 +39,34 @@ type Stats struct {
 
 // Follower holds lines to the specification, one after another. Make it with New.
 type Follower struct {
-	s       *State
-	line    int
-	now     *spec.TraceLine
-	name    string // of the node of now
-	found   *Violation
-	stats   Stats
-	hidden  bool // actions are taken that no machine says
-	decodes map[spec.Incarnation]*decodeRank
-	prefill map[spec.Incarnation]*prefillRank
-	leaders map[spec.Incarnation]*decodeLeader
-	leads   map[spec.Incarnation]*prefillLeader
-	named   map[string]spec.Incarnation // the present life behind each role and name
-	ids     map[spec.TraceTransfer]Transfer
-	names   map[Transfer]spec.TraceTransfer
-	words   map[Transfer]map[string]bool
-	lastT   Transfer
-	lastQ   SPage
-	overL   []Lease // leases that are over and not forgotten
-	strict  bool    // every end of every link is in the trace
+	s                *State
+	line             int
+	now              *spec.TraceLine
+	name             string // of the node of now
+	found            *Violation
+	stats            Stats
+	hidden           bool // actions are taken that no machine says
+	decodes          map[spec.Incarnation]*decodeRank
+	prefill          map[spec.Incarnation]*prefillRank
+	leaders          map[spec.Incarnation]*decodeLeader
+	leads            map[spec.Incarnation]*prefillLeader
+	named            map[string]spec.Incarnation // the present life behind each role and name
+	ids              map[spec.TraceTransfer]Transfer
+	names            map[Transfer]spec.TraceTransfer
+	words            map[Transfer]map[string]bool
+	lastT            Transfer
+	lastQ            SPage
+	overL            []Lease // leases that are over and not forgotten
+	sides            map[spec.Incarnation]sideOf
+	toRank, toLeader map[sideOf][]sideMessage
+	strict           bool // every end of every link is in the trace
 }
 
 // New makes a follower of nothing. strict: every node writes the trace, so that no message may come from one that does not.
 func New(strict bool) *Follower {
 	f := &Follower{s: NewState(), decodes: map[spec.Incarnation]*decodeRank{}, prefill: map[spec.Incarnation]*prefillRank{},
 		leaders: map[spec.Incarnation]*decodeLeader{}, leads: map[spec.Incarnation]*prefillLeader{}, named: map[string]spec.Incarnation{}, ids: map[spec.TraceTransfer]Transfer{}, names: map[Transfer]spec.TraceTransfer{},
-		words: map[Transfer]map[string]bool{}, strict: strict}
+		words: map[Transfer]map[string]bool{}, sides: map[spec.Incarnation]sideOf{}, toRank: map[sideOf][]sideMessage{}, toLeader: map[sideOf][]sideMessage{}, strict: strict}
 	f.s.apart, f.s.explain = true, true
 	f.stats.Actions = map[string]int{}
 	return f
@@ -100,6 +102,7 @@ func (f *Follower) Step(l *spec.TraceLine) error {
 		err = fmt.Errorf("%w: line %d: there is no machine %q", ErrTrace, f.line, l.Machine)
 	}
 	if err == nil {
+		f.sidePut(l)
 		f.judge()
 		f.sweep()
 	}

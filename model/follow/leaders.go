@@ -1,15 +1,20 @@
 package follow
 
-import "kvfence/spec"
+import (
+	"slices"
+
+	"kvfence/spec"
+)
 
 // decodeLeader is what is known of one decode leader in one life.
 type decodeLeader struct {
-	inc     spec.Incarnation
-	name    string
-	last    uint64              // counter of the last transfer that it named
-	reqs    map[uint64]Transfer // present transfer of each request that is not answered
-	stopped bool
-	over    bool
+	inc      spec.Incarnation
+	name     string
+	last     uint64              // counter of the last transfer that it named
+	reqs     map[uint64]Transfer // present transfer of each request that is not answered
+	answered []uint64            // requests without a transfer, the last ones
+	stopped  bool
+	over     bool
 }
 
 type prefillLeader struct {
@@ -68,7 +73,11 @@ func (f *Follower) decodeLeaderLine(l *spec.TraceLine) error {
 	if !f.require(!r.over, "Step", "the machine runs", "a later life of its node has begun") {
 		return nil
 	}
+	f.sideHeard(l, true)
+	asking := f.leaderAsking(l)
 	f.inOrder(l, func(d *spec.TraceDid) { f.leaderDid(r, l, d) }, func(o *spec.TraceOut) { f.leaderOut(r, l, o) })
+	f.require(!asking || says(l, "RecvAsked", 0, 0) || puts(l, "Count", "", 0, 0), "RecvAsked", "what was given is acted upon", "transfer %s", l.Event.Transfer)
+	f.leaderNameless(r, l)
 	f.require(r.stopped || count(l, "Answer") == answersPut(l), "Answer", "Answer(t, r)", "%d answers are put out, %d are said", answersPut(l), count(l, "Answer"))
 	return nil
 }
@@ -122,6 +131,36 @@ func (f *Follower) believeAsk(l *spec.TraceLine, t *transfer) {
 	}
 }
 
+// leaderAsking: the line brings the answer that a transfer waits for.
+func (f *Follower) leaderAsking(l *spec.TraceLine) bool {
+	t := f.s.transfers[f.ids[l.Event.Transfer]]
+	return peerSaid(&l.Event, "asked") && t != nil && t.lead == leadAsking
+}
+
+// leaderNameless: a request that has no transfer yet is submitted, fails and is answered in one step, once.
+func (f *Follower) leaderNameless(r *decodeLeader, l *spec.TraceLine) {
+	submits, ends, answers := 0, 0, 0
+	for i := range l.Did {
+		d := &l.Did[i]
+		if !d.Transfer.IsZero() {
+			continue
+		}
+		switch d.Name {
+		case "Submit":
+			submits++
+		case "Answer":
+			answers++
+			f.require(!slices.Contains(r.answered, d.Req), "Answer", `http[r] = "none"`, "request %d is answered already", d.Req)
+			if r.answered = append(r.answered, d.Req); len(r.answered) > 512 {
+				r.answered = slices.Delete(r.answered, 0, 256)
+			}
+		default:
+			ends++
+		}
+	}
+	f.require(submits == ends && ends == answers, "Submit", "a request without a transfer is submitted, refused and answered in one step", "%d, %d, %d", submits, ends, answers)
+}
+
 func count(l *spec.TraceLine, name string) (n int) {
 	for i := range l.Did {
 		if l.Did[i].Name == name {
@@ -144,7 +183,21 @@ func (f *Follower) leaderOut(r *decodeLeader, l *spec.TraceLine, o *spec.TraceOu
 	switch o.Kind {
 	case "Answer":
 		f.leaderAnswer(r, l, o)
+	case "SendLeader":
+		if id, known := f.ids[o.Transfer]; o.Message == "drop" && known {
+			t := f.s.transfer(id)
+			f.require(t.lead == leadFailed || t.lead == leadOk, "Drop", `lead[t] \in {"ok", "failed"}`, "transfer %s is %s", o.Transfer, leadNames[t.lead])
+		}
 	case "ToRank":
+		if id, known := f.ids[o.Transfer]; known {
+			t := f.s.transfer(id)
+			switch o.Message {
+			case "ReleaseLease":
+				f.require(t.lead == leadFailed || t.lead == leadOk, "ReleaseLease", `lead[t] \in {"ok", "failed"}`, "transfer %s is %s", o.Transfer, leadNames[t.lead])
+			case "AbortLease":
+				f.require(t.lead == leadFailed || t.lead == leadOpen && !f.word(f.ids[o.Transfer], "Go"), "AbortLease", `lead[t] = "failed"`, "transfer %s is %s", o.Transfer, leadNames[t.lead])
+			}
+		}
 		if t := f.ids[o.Transfer]; o.Message == "Go" {
 			f.require(f.s.transfer(t).lead == leadOpen, "Go", `lead[t] = "open"`, "transfer %s is %s", o.Transfer, leadNames[f.s.transfer(t).lead])
 			f.asks(t, "Go")
@@ -193,6 +246,7 @@ func (f *Follower) prefillLeaderLine(l *spec.TraceLine) error {
 		f.leads[l.Node] = &prefillLeader{name: s.Name}
 		return nil
 	}
+	f.sideHeard(l, true)
 	p := f.leads[l.Node]
 	if p == nil {
 		return f.unknown(l)
@@ -213,6 +267,9 @@ func (f *Follower) prefillLeaderLine(l *spec.TraceLine) error {
 			}
 		}
 		f.require(puts(l, "ReplyLeader", "asked", 0, 0), d.Name, "it is put out", "transfer %s", d.Transfer)
+		word := "asked by " + l.Node.Hex()
+		f.require(!f.word(f.ids[d.Transfer], word), d.Name, "~pask[t]", "transfer %s", d.Transfer)
+		f.asks(f.ids[d.Transfer], word)
 		if d.Name == "RecvAsk" && t.pask {
 			continue // of another life of prefill: a repeat changes nothing
 		}

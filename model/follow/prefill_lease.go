@@ -164,7 +164,7 @@ func (f *Follower) prefillJobDid(p *prefillRank, l *spec.TraceLine, d *spec.Trac
 		f.takeSources(p, l, d, j)
 	case "Compute":
 		if f.require(j != nil, "Compute", "sown[k, q] = l", "job %s has no pages", d.Job) {
-			f.require(uint64(d.To) >= j.computed, "Compute", `sst[k, q] = "raw"`, "%d tokens, %d are computed", d.To, j.computed)
+			f.require(uint64(d.To) > j.computed || d.Last && !j.last, "Compute", `sst[k, q] = "raw"`, "%d tokens, %d are computed", d.To, j.computed)
 			j.computed, j.last, j.transfer = uint64(d.To), d.Last, d.Transfer
 		}
 	case "GiveBack":
@@ -210,7 +210,7 @@ func (f *Follower) takeSources(p *prefillRank, l *spec.TraceLine, d *spec.TraceD
 				continue
 			}
 			f.require(src == nil || src.owner == nil && len(src.sharer) == 0, "TakeSource", "sown[k, q] = 0", "source page %d is held", pg[0])
-			f.require(src == nil || pg[1] > src.gen, "TakeSource", "a generation rises with every hand-out", "source page %d in generation %d was in %d before", pg[0], pg[1], genOf(src))
+			f.require(pg[1] > genOf(src), "TakeSource", "a generation rises with every hand-out", "source page %d in generation %d was in %d before", pg[0], pg[1], genOf(src))
 			f.require(voided[key], "TakeSource", "VoidTags: a page's tags are voided at hand-out", "source page %d", pg[0])
 			p.phys[key] = &sourcePage{gen: pg[1], owner: j, domain: d.Domain}
 			j.pages = append(j.pages, key)

@@ -1,6 +1,10 @@
 package follow
 
-import "kvfence/spec"
+import (
+	"slices"
+
+	"kvfence/spec"
+)
 
 // prefillOut compares what a prefill rank puts out with what it says and with the state.
 func (f *Follower) prefillOut(p *prefillRank, l *spec.TraceLine, o *spec.TraceOut) {
@@ -14,6 +18,12 @@ func (f *Follower) prefillOut(p *prefillRank, l *spec.TraceLine, o *spec.TraceOu
 		if k != nil {
 			f.prefillSend(p, k, l, o)
 		}
+	case "Fence":
+		if f.require(k != nil && slices.Contains(k.epochs, o.Old), "Fence", "an epoch that was accepted", "epoch %d", o.Old) {
+			k.asked = max(k.asked, o.Old)
+		}
+	case "ToLeader":
+		f.require(o.Message != "JobOver" || p.jobs[o.Transfer] == nil, "JobOver", "GiveBack(l, k, q)", "job %s has its pages", o.Transfer)
 	case "VoidTags":
 		f.require(says(l, "TakeSource", 0, 0), "VoidTags", "TakeSource(l, k, q)", "no source page is taken in this step")
 	case "Stop":
@@ -37,13 +47,46 @@ func (f *Follower) prefillAfter(p *prefillRank, l *spec.TraceLine, posts int) {
 			f.require(puts(l, "Send", want, d.Peer, d.Lease), d.Name, "it is put out", "lease %d", d.Lease)
 		}
 	}
+	offers := 0
+	for i := range l.Out {
+		if l.Out[i].Message == "offer" {
+			offers++
+		}
+	}
+	f.require(offers == count(l, "Offer"), "Offer", "Offer(l, q)", "%d are put out, %d are said", offers, count(l, "Offer"))
+	f.prefillMarks(p, l)
 	f.prefillAnswered(p, l)
+}
+
+// prefillMarks: a mark that came is taken, and what it has passed is forgotten.
+func (f *Follower) prefillMarks(p *prefillRank, l *spec.TraceLine) {
+	e := &l.Event
+	k := p.peers[e.Peer]
+	if k == nil || e.Mark == 0 || e.From != k.decode || p.stopped {
+		return
+	}
+	for i := range l.Out {
+		if o := &l.Out[i]; o.Kind == "Count" && (o.Refusal == spec.RefuseWrongIncarnation || o.Refusal == spec.RefuseWrongState || e.Kind == "ConnectIn") {
+			return
+		}
+	}
+	if e.Kind == "ConnectIn" && !says(l, "Accept", e.Peer, 0) {
+		return // it waits, or is refused
+	}
+	if k.to != nil && f.s.links[k.to.k].pinc == k.to.life(p.inc) {
+		m := leaseKey(f.s.links[k.to.k].node, e.Mark)
+		f.require(f.s.links[k.to.k].pmark >= m, "RecvMark", "what was given is acted upon", "mark %d came, taken is %d", e.Mark, f.s.links[k.to.k].pmark&numbers>>subBits)
+	}
+	for id, x := range k.leases {
+		f.require(id >= e.Mark || x.answer == "" || x.epoch <= k.asked, "Forget", "an answer that a mark has passed is forgotten", "lease %d, mark %d", id, e.Mark)
+	}
 }
 
 func (f *Follower) prefillSeal(p *prefillRank, k *prefillLink, l *spec.TraceLine, o *spec.TraceOut) {
 	if !f.require(k != nil && k.leases[o.Lease] != nil && says(l, "Seal", o.Peer, o.Lease), "Seal", "Seal(l, k, q)", "lease %d", o.Lease) {
 		return
 	}
+	p.seals[o.ID] = true
 	x := k.leases[o.Lease]
 	for _, it := range o.Items {
 		src := p.phys[srcKey(int(it[0]), it[3])]
@@ -79,6 +122,8 @@ func (f *Follower) prefillSend(p *prefillRank, k *prefillLink, l *spec.TraceLine
 		if x != nil {
 			x.broke = true
 		}
+	case "accept":
+		f.require(says(l, "Accept", o.Peer, 0), "Send accept", "Accept(k)", "epoch %d", o.Epoch)
 	case "offer":
 		f.require(says(l, "Offer", o.Peer, o.Lease), "Send offer", "Offer(l, q)", "lease %d", o.Lease)
 	}
@@ -88,6 +133,9 @@ func (f *Follower) prefillSend(p *prefillRank, k *prefillLink, l *spec.TraceLine
 func (f *Follower) prefillAnswered(p *prefillRank, l *spec.TraceLine) {
 	e := &l.Event
 	k := p.peers[e.Peer]
+	if e.Kind == "Side" && e.Message == "ChunkDone" && p.jobs[e.Transfer] != nil {
+		f.require(says(l, "Compute", 0, 0), "Compute", "what was given is acted upon", "job %s", e.Transfer)
+	}
 	if e.Kind != "Recv" || k == nil || p.stopped || puts(l, "Count", "", 0, 0) {
 		return
 	}

@@ -19,6 +19,7 @@ func (f *Follower) prefillPullDid(p *prefillRank, k *prefillLink, l *spec.TraceL
 		}
 	case "GiveBack":
 		said := o == nil || !o.hold || a.L < f.s.links[a.K].pmark || l.Event.Kind == "ReaderEnded"
+		f.require(!x.given, "GiveBack", "sown[q] = l", "lease %d was given back", d.Lease)
 		f.require(said, "GiveBack", `l \in offered => (~ReaderHold \/ l \in said \/ l < mark)`, "lease %d", d.Lease)
 		x.given = true
 	case "RecvAbort":

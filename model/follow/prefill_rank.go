@@ -16,6 +16,7 @@ type prefillRank struct {
 	jobs    map[spec.TraceTransfer]*sourceJob
 	phys    map[uint64]*sourcePage
 	batches map[uint64]*sourceBatch
+	seals   map[uint64]bool // that run
 	stopped bool
 	over    bool
 }
@@ -30,6 +31,8 @@ type prefillLink struct {
 	mark   spec.LeaseID // taken before the link was bound
 	fenced []spec.Epoch // likewise
 	own    spec.LeaseID // its own mark
+	ended  spec.Epoch   // highest that it said is fenced
+	asked  spec.Epoch   // highest whose fence was put out
 }
 
 // prefillLease is one lease on one link.
@@ -99,6 +102,7 @@ func (f *Follower) prefillLine(l *spec.TraceLine) error {
 	if p.stopped || !f.require(!p.over, "Step", "the machine runs", "a later life of its node has begun") {
 		return nil
 	}
+	f.sideHeard(l, false)
 	f.prefillBefore(p, l)
 	posts := 0
 	f.inOrder(l, func(d *spec.TraceDid) {
@@ -139,8 +143,9 @@ func (f *Follower) prefillStart(l *spec.TraceLine) error {
 		old.over = true
 		f.prefillOver(old)
 	}
+	f.sideStarted(l, s)
 	f.prefill[l.Node] = &prefillRank{inc: l.Node, name: s.Name, tokens: uint64(s.Tokens), links: map[spec.Incarnation]*prefillLink{}, peers: map[uint32]*prefillLink{},
-		jobs: map[spec.TraceTransfer]*sourceJob{}, phys: map[uint64]*sourcePage{}, batches: map[uint64]*sourceBatch{}}
+		jobs: map[spec.TraceTransfer]*sourceJob{}, phys: map[uint64]*sourcePage{}, batches: map[uint64]*sourceBatch{}, seals: map[uint64]bool{}}
 	return nil
 }
 
@@ -156,6 +161,14 @@ func (f *Follower) prefillBefore(p *prefillRank, l *spec.TraceLine) {
 		if j := p.jobs[e.Job]; e.Message == "Bind" && j != nil {
 			j.transfer = e.Transfer
 			f.adopt(p, j)
+		}
+	case "Sealed":
+		f.require(p.seals[e.ID], "Sealed", "Seal(l, k, q)", "seal %d was never put out", e.ID)
+		delete(p.seals, e.ID)
+	case "FenceDone":
+		if k := p.peers[e.Peer]; k != nil && !e.Failed && e.Epoch > k.ended && slices.Contains(k.epochs, e.Epoch) {
+			f.require(e.Epoch <= k.asked, "FenceDone", "a fence is put out before it is back", "epoch %d", e.Epoch)
+			f.require(says(l, "PrefillFence", e.Peer, 0), "PrefillFence", "what was given is acted upon", "epoch %d", e.Epoch)
 		}
 	case "Posted":
 		b := p.batches[e.ID]
@@ -238,6 +251,7 @@ func (f *Follower) prefillLinkDid(p *prefillRank, l *spec.TraceLine, d *spec.Tra
 		f.do(Act{Name: "RecvMark", K: k.to.k, M: leaseKey(f.s.links[k.to.k].node, d.Mark)})
 	case "OwnMark":
 		k.own = d.Mark
+		f.require(says(l, "Forget", d.Peer, d.Mark-1), "Forget", "its own mark rises to forget an answer", "lease %d", d.Mark-1)
 		if k.to != nil {
 			f.do(Act{Name: "OwnMark", K: k.to.k, M: leaseKey(f.s.links[k.to.k].node, d.Mark)})
 		}
@@ -264,7 +278,7 @@ func (f *Follower) prefillAccept(p *prefillRank, k *prefillLink, l *spec.TraceLi
 			x.pmark = 0
 		}
 		clear(k.leases)
-		k.own = 0
+		k.own, k.ended, k.asked = 0, 0, 0
 	}
 	k.epoch = d.Epoch
 	for id, x := range k.leases { // of epochs that are over
@@ -290,6 +304,7 @@ func (k *prefillLink) passed(m spec.LeaseID) {
 
 // prefillFenced: nothing of an epoch up to this is read here any more.
 func (f *Follower) prefillFenced(p *prefillRank, k *prefillLink, old spec.Epoch) {
+	k.ended = max(k.ended, old)
 	for _, e := range k.epochs {
 		if e > old {
 			continue

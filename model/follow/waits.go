@@ -18,12 +18,12 @@ func (f *Follower) Waits(l *spec.TraceLine) bool {
 	case spec.TracePrefill:
 		return f.prefillWaits(l.Node, e)
 	case spec.TracePrefillLeader:
-		if e.Kind == "Side" && e.Message == "PeerSaid" && !e.Transfer.IsZero() {
+		if peerSaid(e, "ask") && !e.Transfer.IsZero() {
 			id, known := f.ids[e.Transfer]
 			return !known && f.leaders[e.Transfer.Leader] != nil && f.leaders[e.Transfer.Leader].last < e.Transfer.Counter || known && f.s.transfer(id).lead < leadAsking
 		}
 	case spec.TraceDecodeLeader:
-		if id, known := f.ids[e.Transfer]; known && e.Message == "PeerSaid" && len(f.leads) > 0 {
+		if id, known := f.ids[e.Transfer]; known && peerSaid(e, "asked") && len(f.leads) > 0 {
 			t := f.s.transfer(id)
 			return t.lead == leadAsking && !t.pask
 		}
