@@ -124,3 +124,16 @@ func Sources() []Source {
 		{"mem, tagl, spent", "the world's memory"},
 	}
 }
+
+// Known is what the engine does and the specification does not have, each with a test that shows it (known_test.go): a change of either
+// side must look there.
+type Known struct{ What, Why string }
+
+// Knowns is all that is known of it. Pinned settings are such that it does not show.
+func Knowns() []Known {
+	return []Known{
+		{"Of a lease that is found bad, the pages that are good come back at once.", "The specification keeps all pages of the lease until the fences; the engine those that the finding is about."},
+		{"What a check finds in a lease that was given up while it ran is quarantined.", "The specification checks leases that fill only; the lease would just be released there."},
+		{"Pages that are taken and given back before a grant is sent raise their generation and lose their tags.", "The specification takes pages with the grant; the projection counts granted generations only."},
+	}
+}

@@ -123,6 +123,10 @@ func WriteTables(out io.Writer) error {
 	for _, s := range Sources() {
 		fmt.Fprintf(&b, "  %-28s %s\n", s.Variables, s.From)
 	}
+	b.WriteString("Known: what the engine does and the specification does not have.\n")
+	for _, k := range Knowns() {
+		fmt.Fprintf(&b, "  %s %s\n", k.What, k.Why)
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
 }
