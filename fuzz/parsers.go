@@ -28,6 +28,8 @@ func Parsers() []Parser {
 		{Func: "impl/node.getGreeting", Targets: []string{"impl/node.FuzzGreeting"}},
 		// Data paths: streams of tcp, the socket and pages of shm, the auxiliary record in a page.
 		{Func: "impl/transport/tcp.parseHello", Targets: []string{"impl/transport/tcp.FuzzHello"}},
+		{Func: "impl/transport/tcp.challenge", Targets: []string{"impl/transport/tcp.FuzzChallenge"}},
+		{Func: "impl/transport/tcp.prove", Targets: []string{"impl/transport/tcp.FuzzChallenge"}},
 		{Func: "impl/transport/tcp.parseFrame", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/tcp.parseEntries", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/tcp.receiver.take", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
@@ -36,6 +38,9 @@ func Parsers() []Parser {
 		{Func: "impl/transport/shm.decodeTable", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/node.prefillSide.take", Why: "opens a connection: its bytes go to getGreeting and spec.ReadEnvelopeLimit"},
 		{Func: "impl/node.getAux", Targets: []string{"impl/node.FuzzAux"}},
+		// The machines: what a peer says in which order.
+		{Func: "impl/core.DecodeRank.Step", Targets: []string{"fuzz.FuzzHandshake", "fuzz.FuzzSchedule"}},
+		{Func: "impl/core.PrefillRank.Step", Targets: []string{"fuzz.FuzzHandshake", "fuzz.FuzzSchedule"}},
 		// HTTP, from clients and from gateways.
 		{Func: "impl/gateway.parseCompletion", Targets: []string{"impl/gateway.FuzzCompletionBody", "fuzz.FuzzGateway"}},
 		{Func: "impl/gateway.parseChat", Targets: []string{"impl/gateway.FuzzChatBody", "fuzz.FuzzGateway"}},
@@ -63,6 +68,10 @@ func Parsers() []Parser {
 		{Func: "impl/config.Parse", Targets: []string{"impl/config.FuzzParse", "fuzz.FuzzConfig"}},
 		{Func: "impl/config.parse", Targets: []string{"impl/config.FuzzParse", "fuzz.FuzzConfig"}},
 		{Func: "impl/config.readFile", Targets: []string{"fuzz.FuzzConfig"}},
+		{Func: "impl/sim.ParseScript", Targets: []string{"fuzz.FuzzScenario", "fuzz.FuzzSchedule"}},
+		{Func: "impl/sim.ParseResult", Targets: []string{"fuzz.FuzzScenario"}},
+		{Func: "impl/sim.ParseSeeds", Targets: []string{"fuzz.FuzzScenario"}},
+		{Func: "impl/sim.ParseShard", Targets: []string{"fuzz.FuzzScenario"}},
 		// A trace, which anybody may hand in, and what TLC prints, which kvfence explain shows.
 		{Func: "impl/trace.parse", Targets: []string{"fuzz.FuzzTrace"}},
 		{Func: "impl/tlc/explain.Parse", Targets: []string{"impl/tlc/explain.FuzzParse"}},
