@@ -12,7 +12,10 @@ type Parser struct {
 
 // Parsers are all of them: the wire, the data paths, HTTP, files, and what tools print. A test finds the functions that look like a
 // parser and refuses one that does not stand here.
-func Parsers() []Parser {
+func Parsers() []Parser { return append(fromPeers(), fromPeople()...) }
+
+// fromPeers are those of what other nodes send.
+func fromPeers() []Parser {
 	return []Parser{
 		// The control link. Layouts, plans and identities come in its messages.
 		{Func: "spec.ParseEnvelope", Targets: []string{"spec.FuzzParseEnvelope"}},
@@ -34,13 +37,19 @@ func Parsers() []Parser {
 		{Func: "impl/transport/tcp.parseEntries", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/tcp.receiver.take", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/shm.readPacket", Targets: []string{"impl/transport/shm.FuzzPacket"}},
-		{Func: "impl/transport/shm.decodeClaim", Targets: []string{"impl/transport/shm.FuzzClaim"}},
+		{Func: "impl/transport/shm.decodeClaim", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/shm.decodeTable", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/node.prefillSide.take", Why: "opens a connection: its bytes go to getGreeting and spec.ReadEnvelopeLimit"},
 		{Func: "impl/node.getAux", Targets: []string{"impl/node.FuzzAux"}},
 		// The machines: what a peer says in which order.
 		{Func: "impl/core.DecodeRank.Step", Targets: []string{"fuzz.FuzzHandshake", "fuzz.FuzzSchedule"}},
 		{Func: "impl/core.PrefillRank.Step", Targets: []string{"fuzz.FuzzHandshake", "fuzz.FuzzSchedule"}},
+	}
+}
+
+// fromPeople are those of what clients, gateways and operators send or write.
+func fromPeople() []Parser {
+	return []Parser{
 		// HTTP, from clients and from gateways.
 		{Func: "impl/gateway.parseCompletion", Targets: []string{"impl/gateway.FuzzCompletionBody", "fuzz.FuzzGateway"}},
 		{Func: "impl/gateway.parseChat", Targets: []string{"impl/gateway.FuzzChatBody", "fuzz.FuzzGateway"}},
@@ -65,8 +74,8 @@ func Parsers() []Parser {
 		{Func: "impl/gateway.parseKeyLine", Targets: []string{"impl/gateway.FuzzKeysFile"}},
 		{Func: "impl/gateway.keyring.read", Why: "reads the file and gives it to ParseKeys"},
 		{Func: "impl/config.Flags.Load", Targets: []string{"fuzz.FuzzConfig"}},
-		{Func: "impl/config.Parse", Targets: []string{"impl/config.FuzzParse", "fuzz.FuzzConfig"}},
-		{Func: "impl/config.parse", Targets: []string{"impl/config.FuzzParse", "fuzz.FuzzConfig"}},
+		{Func: "impl/config.Parse", Targets: []string{"fuzz.FuzzConfig"}},
+		{Func: "impl/config.parse", Targets: []string{"fuzz.FuzzConfig"}},
 		{Func: "impl/config.readFile", Targets: []string{"fuzz.FuzzConfig"}},
 		{Func: "impl/sim.ParseScript", Targets: []string{"fuzz.FuzzScenario", "fuzz.FuzzSchedule"}},
 		{Func: "impl/sim.ParseResult", Targets: []string{"fuzz.FuzzScenario"}},

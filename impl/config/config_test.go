@@ -171,19 +171,6 @@ func TestLoad_ExampleOfTheDocumentation_IsAccepted(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add([]byte("role: all\nsizes: {window_tokens: 4}\n"))
-	f.Add([]byte("decode: {peers: [{name: x, addresses: [a]}]}"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := Parse(b)
-		if err != nil {
-			require.ErrorIs(t, err, ErrConfig)
-			return
-		}
-		_ = c.WithDefaults().Validate()
-	})
-}
-
 // What somebody writes down is in force, or the start says that it is not: zero means "not given" inside, and nobody may be told
 // that he has what he has not.
 func TestLoad_ZeroOrEmptyWritten_IsRefusedNotReplaced(t *testing.T) {
