@@ -90,6 +90,7 @@ func TestFence_WriteIsBeingPlaced_PagesStayUntilItEnds(t *testing.T) {
 	r := d.ranks[0]
 	var grants *transport.Grants
 	var held transport.Placement
+	var again func() spec.Refusal // another write of that epoch comes to its check
 	require.True(t, d.loop.call(func() {
 		act := r.host.act
 		r.host.act = func(a core.Action) error {
@@ -100,6 +101,10 @@ func TestFence_WriteIsBeingPlaced_PagesStayUntilItEnds(t *testing.T) {
 				lo, _ := part.PageRange(r.mem[part.Component].Layout)
 				segs, serr := part.Segments(r.mem[part.Component].Layout, lo, nil)
 				why := spec.Refusal("")
+				again = func() spec.Refusal {
+					_, why := grants.Begin(g.Epoch, g.Grant.Lease, part.Component, part.Index, lo, g.Grant.Pages[part.Component][lo], spec.UsedBytes(segs))
+					return why
+				}
 				held, why = grants.Begin(g.Epoch, g.Grant.Lease, part.Component, part.Index, lo, g.Grant.Pages[part.Component][lo], spec.UsedBytes(segs))
 				if serr != nil || why != "" {
 					t.Errorf("the write: %v %q", serr, why)
@@ -116,6 +121,7 @@ func TestFence_WriteIsBeingPlaced_PagesStayUntilItEnds(t *testing.T) {
 	}()
 	revoking := func() uint32 { return p.decode.Status(t.Context()).Decode.Ranks[0].Pools["kv"].Revoking }
 	require.Eventually(t, func() bool { return revoking() > 0 }, patience, time.Millisecond)
+	require.Equal(t, spec.RefuseStaleEpoch, again(), "the fence raises the epoch, then it waits")
 	for range 50 { // the fence has all the time that it would need
 		time.Sleep(2 * time.Millisecond)
 		require.NotZero(t, revoking(), "pages were freed under a write")

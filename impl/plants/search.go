@@ -52,7 +52,7 @@ func (l *Lab) SearchAll(ctx context.Context, o SearchOptions, before Record, say
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if was := before[e.Name]; !o.Tests && was.Text == e.Text {
+		if was := before[e.Name]; !o.Tests && !l.All[n].Tests && was.Text == e.Text {
 			e.Tests = was.Tests
 		}
 		after[e.Name] = e
