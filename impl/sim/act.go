@@ -17,7 +17,7 @@ type Act struct {
 	D    int     `yaml:"d,omitempty"`    // decode slot
 	Rank int     `yaml:"rank,omitempty"` // of the side
 	Nth  int     `yaml:"nth,omitempty"`  // operation, message, connection, request, page: counted from 0, and round
-	N    int     `yaml:"n,omitempty"`    // bits of a mend, seconds of a hold or leap, steps of a fork, pages of a resize, what mismatches
+	N    int     `yaml:"n,omitempty"`    // bits of a mend, seconds of a held message or leap, milliseconds of a held operation, steps of a fork, pages of a resize, what mismatches
 	Req  *Submit `yaml:"req,omitempty"`
 }
 
@@ -61,6 +61,15 @@ func (w *World) apply(a Act) bool {
 	return true
 }
 
+// waits says that a kind waits for something to happen to.
+func (k Kind) waits() bool {
+	switch k {
+	case MessageHeld, OpHeld, WriteLost, RecordTorn, WriteDoubled, NoticeDoubled, PostFailed, BatchFailed, NoticeFailed, CopyFailed, NoticeEarly, FlipWrite, TearWrite, FlipSource, Leave:
+		return true
+	}
+	return false
+}
+
 // round is i in [0, n), whatever i is.
 func round(i, n int) int { return ((i % n) + n) % n }
 
@@ -90,10 +99,13 @@ func (w *World) applyUse(a Act) bool {
 		s.Source = h.Source()
 		w.Ask(a.D, s)
 	case Leave:
-		if len(w.requests) == 0 {
-			return false
+		var open []*Request
+		for _, q := range w.requests {
+			if !q.Half && !q.Done && !q.Gone {
+				open = append(open, q)
+			}
 		}
-		return w.Leave(w.requests[round(a.Nth, len(w.requests))])
+		return len(open) > 0 && w.Leave(open[round(a.Nth, len(open))])
 	case Fork:
 		if len(w.asks) == 0 {
 			return false
@@ -187,6 +199,12 @@ func (w *World) applyOp(a Act) bool {
 	op := found[round(a.Nth, len(found))]
 	w.stirred = true
 	if a.Do == OpHeld {
+		if a.N > 0 { // for so many milliseconds, else until a mend
+			w.works = append(w.works, &work{at: w.now + core.Time(a.N)*1_000_000, always: true, host: w.all[0].hosts[0], run: func() {
+				w.stirred = true
+				_ = w.fabric.Hold(op.Ref, false) // it may be over
+			}})
+		}
 		return w.fabric.Hold(op.Ref, true) == nil
 	}
 	do := map[Kind]mem.Do{WriteLost: mem.Lose, RecordTorn: mem.Lose, WriteDoubled: mem.Duplicate, NoticeDoubled: mem.Duplicate, PostFailed: mem.Fail, BatchFailed: mem.Fail,

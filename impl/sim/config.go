@@ -114,6 +114,10 @@ func (c Config) sideLayouts(role string, ranks int) (side [][]spec.Layout) {
 	if single == 0 {
 		single = pages
 	}
+	slots := uint16(tagSlots)
+	if pages >= bigPool {
+		slots = 2 // enough for one link, and a quarter of the memory
+	}
 	for r := range uint32(ranks) {
 		lLo, lHi, hLo, hHi := uint32(0), uint32(layers), uint32(0), uint32(heads)
 		if ranks > 1 && role == spec.RolePrefill {
@@ -121,11 +125,11 @@ func (c Config) sideLayouts(role string, ranks int) (side [][]spec.Layout) {
 		} else if ranks > 1 {
 			lLo, lHi = r*layers/uint32(ranks), (r+1)*layers/uint32(ranks)
 		}
-		pools := []spec.Layout{spec.NewDense(spec.KV, meaning(spec.KV), lLo, lHi, hLo, hHi, pages, tagSlots)}
+		pools := []spec.Layout{spec.NewDense(spec.KV, meaning(spec.KV), lLo, lHi, hLo, hHi, pages, slots)}
 		if !c.NoState {
-			pools = append(pools, spec.NewDense(spec.State, meaning(spec.State), lLo, lHi, hLo, hHi, single, tagSlots))
+			pools = append(pools, spec.NewDense(spec.State, meaning(spec.State), lLo, lHi, hLo, hHi, single, slots))
 		}
-		side = append(side, append(pools, spec.NewDense(spec.Aux, meaning(spec.Aux), 0, 1, 0, 1, single, tagSlots)))
+		side = append(side, append(pools, spec.NewDense(spec.Aux, meaning(spec.Aux), 0, 1, 0, 1, single, slots)))
 	}
 	return side
 }

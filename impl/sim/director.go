@@ -18,6 +18,7 @@ type mayhem struct {
 	most   int // requests of the run
 	budget int // faults to come
 	at     int // step of the next act
+	gap    int // steps between two acts, at most
 	kinds  []Kind
 	total  int
 	weight []int
@@ -47,10 +48,22 @@ func newMayhem(cfg *Config) *mayhem {
 	if cfg.Sharing > 0 { // what is shared must live long enough to be shared
 		m.budget, m.most = m.rng.IntN(6), 20+m.rng.IntN(20)
 	}
+	m.gap = 100
+	swarm := cfg.Mix == nil && m.rng.IntN(2) == 0
+	if swarm { // some kinds of faults only, and many of them
+		m.budget, m.gap = 5+m.rng.IntN(50), 5+m.rng.IntN(100)
+	}
 	for _, k := range faultMix() {
 		n := k.int
-		if cfg.Mix != nil {
+		switch {
+		case cfg.Mix != nil:
 			n = cfg.Mix[k.Kind]
+		case swarm && k.Kind == Mend:
+			n = 8
+		case swarm && m.rng.IntN(4) > 0:
+			n = 0
+		case swarm:
+			n = 1 + m.rng.IntN(6)
 		}
 		if !cfg.useless(k.Kind) && n > 0 {
 			m.kinds, m.weight, m.total = append(m.kinds, k.Kind), append(m.weight, n), m.total+n
@@ -80,7 +93,7 @@ func (m *mayhem) next(w *World, idle bool) (Act, bool) {
 	case !idle && w.steps < m.at:
 		return Act{}, false
 	}
-	m.at = w.steps + 10 + m.rng.IntN(100)
+	m.at = w.steps + 10 + m.rng.IntN(m.gap)
 	return m.draw(w), true
 }
 
@@ -108,6 +121,8 @@ func (m *mayhem) draw(w *World) Act {
 	switch a.Do {
 	case MessageHeld:
 		a.N = 1 + m.rng.IntN(30)
+	case OpHeld:
+		a.N = m.rng.IntN(4) * m.rng.IntN(400)
 	case ClockLeap:
 		a.N = 1 + m.rng.IntN(100)
 	case Resize:

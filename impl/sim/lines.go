@@ -3,10 +3,22 @@ package sim
 import (
 	"kvfence/impl/core"
 	tracing "kvfence/impl/trace"
+	"kvfence/model/follow"
 	"kvfence/spec"
 )
 
 // The steps of the machines as lines of a trace, for whoever listens: a file, or a follower of the specification.
+
+// Following is a change that holds a run to the specification (oracle Followed), after another change; nil: none. It costs some time.
+func Following(change func(*Config)) func(*Config) {
+	return func(c *Config) {
+		if change != nil {
+			change(c)
+		}
+		f := follow.New(true)
+		c.Line = func(l *spec.TraceLine) error { return f.Step(l) }
+	}
+}
 
 // introduce gives a machine's first line.
 func (w *World) introduce(h *host, kind spec.TraceMachine, id spec.Identity, layouts []spec.Layout, peers ...core.PeerConfig) {

@@ -17,6 +17,7 @@ type Plan struct {
 	Shard int
 	Of    int // 0 is 1
 
+	Follow   uint64        // seeds that it divides are held to the specification, step by step; 0: none
 	Workers  int           // 0: one for each processor
 	Change   func(*Config) // of each cluster; nil: none
 	MostBad  int           // violations that are kept, and after which no further seed is begun; 0 is 10
@@ -76,7 +77,11 @@ func Many(ctx context.Context, p Plan) (Result, error) {
 				if !is {
 					return
 				}
-				out, err := Run(seed, p.Change)
+				change := p.Change
+				if p.Follow > 0 && seed%p.Follow == 0 {
+					change = Following(p.Change)
+				}
+				out, err := Run(seed, change)
 				out.Seed = seed
 				results <- done{i, out, err}
 			}

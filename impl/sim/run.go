@@ -50,6 +50,8 @@ type run struct {
 	w      *World
 	bound  int   // of steps, twice; 0: runBound
 	last   int   // step of the last act: one at most between two steps
+	waits  Act   // had nothing to happen to, and may until
+	until  int   // this step
 	acts   []Act // that did something
 }
 
@@ -72,10 +74,11 @@ func (r *run) play() (out Outcome, err error) {
 		r.bound = runBound
 	}
 	w.idle = func() bool {
-		if !w.healed && r.last != w.steps {
+		was := w.healed
+		if !was && r.last != w.steps {
 			r.act(true)
 		}
-		return !w.healed
+		return !was
 	}
 	err = w.RunUntil(func() bool {
 		if !w.healed && r.last != w.steps {
@@ -89,14 +92,25 @@ func (r *run) play() (out Outcome, err error) {
 	return r.outcome(), err
 }
 
-// act asks the director for one act and does it.
+// patience is for how many steps a fault waits for something to happen to: a write under way, a message.
+const patience = 250
+
+// act does one act of the director, or the last one that had nothing to happen to.
 func (r *run) act(idle bool) {
-	a, is := r.d.next(r.w, idle)
+	a, is := r.waits, r.until > r.w.steps && !idle
 	if !is {
-		return
+		if a, is = r.d.next(r.w, idle); !is {
+			return
+		}
+		r.waits, r.until = a, r.w.steps+patience
 	}
-	a.At, r.last = r.w.steps, r.w.steps
-	if r.w.apply(a) {
+	a.At = r.w.steps
+	did := r.w.apply(a)
+	if did || !a.Do.waits() {
+		r.until = 0
+		r.last = r.w.steps
+	}
+	if did {
 		r.w.note("%s p%d d%d rank %d nth %d n %d", a.Do, a.P, a.D, a.Rank, a.Nth, a.N)
 		r.acts = append(r.acts, a)
 	}

@@ -233,7 +233,7 @@ func Record(seed uint64, change func(*Config)) (*Script, Outcome, error) {
 
 // script is what was played, with what came of it.
 func (r *run) script(err error) *Script {
-	s := &Script{Version: scriptVersion, Expect: Kept, Config: r.cfg, Acts: slices.Clone(r.acts)}
+	s := &Script{Version: scriptVersion, Expect: Kept, Config: r.cfg.withDefaults(), Acts: slices.Clone(r.acts)}
 	if r.w != nil && !r.w.healed { // it broke before: the script must not heal sooner
 		s.Acts = append(s.Acts, Act{At: r.w.steps + 1, Do: Heal})
 	}

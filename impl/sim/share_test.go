@@ -27,16 +27,6 @@ func TestRun_Sharing_KeepsThePromise(t *testing.T) {
 	require.Greater(t, forked, 20)
 }
 
-// Each planted bug of sharing is found within a bounded number of seeds, or the oracle is blind there.
-func TestRun_PlantedBugOfSharing_IsFound(t *testing.T) {
-	plants := map[string]func(*Config){
-		"a step stores into a page that others share (append without copy)": func(c *Config) { sharing(c); c.Plant.AppendOver = true },
-		"a further sample's tail is not copied":                             func(c *Config) { sharing(c); c.Plant.NoCopy = true },
-		"content ids leave out the tokens before the page":                  func(c *Config) { sharing(c); c.Plant.ShortIDs = true },
-	}
-	requireFound(t, plants)
-}
-
 // Content ids without their domain: tenants and adapters would share equal prompts. The ledger compares the domain as well, and refuses.
 func TestRun_ContentIDsWithoutDomain_AreRefusedByTheLedger(t *testing.T) {
 	refused := 0

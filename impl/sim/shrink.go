@@ -9,7 +9,7 @@ type shrinker struct {
 	change func(*Config) // closures of a cluster that stand in no script
 	runs   int           // left
 	steps  int           // left
-	bound  int           // steps of one run; 0: as ever
+	bound  int           // steps of one run, twice
 	best   *Script
 }
 
@@ -17,6 +17,7 @@ type shrinker struct {
 const (
 	shrinkRuns  = 4000
 	shrinkSteps = 12_000_000
+	shrinkBound = 20_000
 	shrinkSeeds = 6 // schedules that each candidate is tried with
 )
 
@@ -28,9 +29,7 @@ func Shrink(seed uint64, change func(*Config)) (*Script, error) {
 		return nil, nil
 	}
 	k := &shrinker{oracle: OracleOf(err), runs: shrinkRuns, steps: shrinkSteps, best: s}
-	if k.oracle != Liveness {
-		k.bound = 2*out.Steps + 2000
-	}
+	k.bound = min(2*out.Steps+2000, shrinkBound)
 	k.changeOf(change)
 	k.shrink()
 	return k.best, err
@@ -45,6 +44,7 @@ func (k *shrinker) changeOf(change func(*Config)) {
 		var x Config
 		change(&x)
 		c.PrefillRank, c.PrefillLeader, c.DecodeRank, c.DecodeLeader = x.PrefillRank, x.PrefillLeader, x.DecodeRank, x.DecodeLeader
+		c.Line = x.Line
 	}
 }
 
@@ -92,8 +92,11 @@ func (k *shrinker) try(c candidate) (candidate, bool) {
 	return c, false
 }
 
+// left reports that there is something left to spend.
+func (k *shrinker) left() bool { return k.runs > 0 && k.steps > 0 }
+
 func (k *shrinker) play(c candidate) (candidate, bool) {
-	if k.runs <= 0 || k.steps <= 0 {
+	if !k.left() {
 		return c, false
 	}
 	ch := c.chance()
@@ -116,7 +119,7 @@ func (k *shrinker) play(c candidate) (candidate, bool) {
 
 // fewerActs takes acts away, in halves, quarters and so on down to single ones; what comes later comes sooner by as much, or stays.
 func (k *shrinker) fewerActs(c candidate, may func(Act) bool) candidate {
-	for size := (len(c.acts) + 1) / 2; size >= 1; size /= 2 {
+	for size := (len(c.acts) + 1) / 2; size >= 1 && k.left(); size /= 2 {
 		for at := 0; at < len(c.acts); {
 			next, ok := k.without(c, at, at+size, may, true)
 			if !ok {
@@ -230,13 +233,15 @@ func (k *shrinker) fewerChoices(c candidate) {
 					lo = mid
 				}
 			}
-			for size := max(len(given[s])/2, 1); size >= 1; size /= 2 {
-				for at := 0; at < len(given[s]); at += size {
-					less := slices.Clone(given[s])
-					clear(less[at:min(at+size, len(less))])
-					if !slices.Equal(less, given[s]) {
-						tryWith(s, less)
+			for size := max(len(given[s])/2, 1); size >= 1 && k.left(); size /= 2 {
+				for at := 0; at < len(given[s]) && k.left(); at += size {
+					end := min(at+size, len(given[s]))
+					if !slices.ContainsFunc(given[s][at:end], func(v uint32) bool { return v != 0 }) {
+						continue
 					}
+					less := slices.Clone(given[s])
+					clear(less[at:end])
+					tryWith(s, less)
 				}
 			}
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +42,7 @@ func simulateCommand() *cobra.Command {
 	flags.IntVar(&f.plan.Workers, "workers", 0, "seeds at a time; 0: one for each processor")
 	flags.StringVar(&f.shard, "shard", "", "i/n: this is machine i, from 0, of n that share the seeds")
 	flags.IntVar(&f.shards, "shards", 0, "the same in a Kubernetes indexed Job of so many: i is $JOB_COMPLETION_INDEX")
+	flags.Uint64Var(&f.plan.Follow, "follow", 20, "hold the seeds that this divides to the specification, step by step; 0: none")
 	flags.StringVar(&f.out, "out", "", "write the result as JSON to this file (-: standard output)")
 	flags.StringVar(&f.scripts, "scripts", ".", "folder for the scenario files of violations")
 	flags.BoolVar(&f.keepSeeds, "no-shrink", false, "write no scenario files")
@@ -131,11 +131,10 @@ func (f *simulateFlags) write(cmd *cobra.Command, r *sim.Result) error {
 	if f.out == "" {
 		return nil
 	}
-	b, err := json.MarshalIndent(r, "", " ")
+	b, err := r.Text()
 	if err != nil {
 		return err
 	}
-	b = append(b, '\n')
 	if f.out == "-" {
 		_, err = cmd.OutOrStdout().Write(b)
 		return err
@@ -155,7 +154,7 @@ func (f *simulateFlags) judge(ctx context.Context, cmd *cobra.Command, r *sim.Re
 		first, _, _ := strings.Cut(v.Text, "\n")
 		fmt.Fprintf(w, "VIOLATION seed %d %s: %s\n", v.Seed, v.Oracle, first)
 		if shrink && !f.keepSeeds && i < 3 && ctx.Err() == nil {
-			errs = append(errs, f.shrink(cmd, v.Seed))
+			errs = append(errs, f.shrink(cmd, v.Seed, v.Oracle))
 		}
 	}
 	fmt.Fprintln(w, r.Line())
@@ -165,8 +164,12 @@ func (f *simulateFlags) judge(ctx context.Context, cmd *cobra.Command, r *sim.Re
 	return errors.Join(errs...)
 }
 
-func (f *simulateFlags) shrink(cmd *cobra.Command, seed uint64) error {
-	s, err := sim.Shrink(seed, nil)
+func (f *simulateFlags) shrink(cmd *cobra.Command, seed uint64, o sim.Oracle) error {
+	var change func(*sim.Config)
+	if o == sim.Followed {
+		change = sim.Following(nil)
+	}
+	s, err := sim.Shrink(seed, change)
 	if s == nil {
 		return fmt.Errorf("seed %d breaks nothing when it is run again: %w", seed, err)
 	}
@@ -181,18 +184,22 @@ func (f *simulateFlags) shrink(cmd *cobra.Command, seed uint64) error {
 
 // change is what the flags alter in one cluster.
 func (f *simulateFlags) change(cmd *cobra.Command) func(*sim.Config) {
-	return func(c *sim.Config) {
+	change := func(c *sim.Config) {
 		if f.trace {
 			c.Trace = func(line string) { fmt.Fprintln(cmd.OutOrStdout(), line) }
 		}
 	}
+	if f.plan.Follow > 0 {
+		return sim.Following(change)
+	}
+	return change
 }
 
 func (f *simulateFlags) runSeed(cmd *cobra.Command) error {
 	out, err := sim.Run(f.seed, f.change(cmd))
 	fmt.Fprintln(cmd.OutOrStdout(), out)
 	if err != nil && !f.keepSeeds {
-		err = errors.Join(err, f.shrink(cmd, f.seed))
+		err = errors.Join(err, f.shrink(cmd, f.seed, sim.OracleOf(err)))
 	}
 	return withCode(exitFailed, err)
 }
