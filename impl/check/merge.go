@@ -90,19 +90,27 @@ func (m *merger) run(ctx context.Context) error {
 // next is the file whose line is to be taken; waits: all that there are hear what was not said, this is the first of them.
 func (m *merger) next() (s *source, waits bool, err error) {
 	var first *source
-	for _, s := range m.sources {
+	at := 0
+	for i, s := range m.sources {
 		if err := s.fill(); err != nil {
 			return nil, false, err
 		}
 		if !s.full {
 			continue
 		}
-		if len(m.sources) == 1 || !m.f.Waits(&s.head) {
+		if len(m.sources) == 1 {
+			return s, false, nil
+		}
+		m.f.From(i, func(j int) bool { return m.sources[j].full })
+		if !m.f.Waits(&s.head) {
 			return s, false, nil
 		}
 		if first == nil {
-			first = s
+			first, at = s, i
 		}
+	}
+	if first != nil {
+		m.f.From(at, func(j int) bool { return m.sources[j].full })
 	}
 	return first, first != nil, nil
 }

@@ -94,3 +94,6 @@ func (t *Writer) Close() error {
 	t.mu.Unlock()
 	return <-t.done
 }
+
+// Waiting is how many lines wait for the file.
+func (t *Writer) Waiting() int { return len(t.lines) }

@@ -143,6 +143,9 @@ func (f *Follower) bind(r *decodeRank, k *decodeLink, inc spec.Incarnation) {
 	if x := p.links[r.inc]; x != nil {
 		x.to = k
 		if x.mark > 0 {
+			if m := leaseKey(r.node, x.mark); f.more != nil && m > f.s.links[k.k].dmark {
+				f.s.links[k.k].dmark = m // of files that are merged: decode says it in a line to come
+			}
 			if m := leaseKey(r.node, x.mark); m > f.s.links[k.k].pmark && !f.hide(Act{Name: "RecvMark", K: k.k, M: m}) {
 				f.say("RecvMark", "Arrives(m <= dmark[k])", "prefill took mark %d before the link was up", x.mark)
 			}
@@ -229,6 +232,9 @@ func (f *Follower) decodeLinkDid(r *decodeRank, l *spec.TraceLine, d *spec.Trace
 		m := leaseKey(r.node, d.Mark)
 		if n := f.s.nodes[r.node]; m > n.nextL && d.Mark <= r.highest+1 && (r.taken == 0 || d.Mark <= r.taken) {
 			n.nextL = m // numbers that were taken and given back before any grant
+		}
+		if f.more != nil && m <= f.s.links[k.k].dmark {
+			return // it was taken already
 		}
 		f.do(Act{Name: "RaiseMark", K: k.k, M: m})
 	}

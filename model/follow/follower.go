@@ -59,13 +59,16 @@ type Follower struct {
 	overL            []Lease // leases that are over and not forgotten
 	sides            map[spec.Incarnation]sideOf
 	toRank, toLeader map[sideOf][]sideMessage
+	source           int // the file of the present line
+	of               map[spec.Incarnation]int
+	more             func(source int) bool
 	strict           bool // every end of every link is in the trace
 }
 
 // New makes a follower of nothing. strict: every node writes the trace, so that no message may come from one that does not.
 func New(strict bool) *Follower {
 	f := &Follower{s: NewState(), decodes: map[spec.Incarnation]*decodeRank{}, prefill: map[spec.Incarnation]*prefillRank{},
-		leaders: map[spec.Incarnation]*decodeLeader{}, leads: map[spec.Incarnation]*prefillLeader{}, named: map[string]spec.Incarnation{}, ids: map[spec.TraceTransfer]Transfer{}, names: map[Transfer]spec.TraceTransfer{},
+		leaders: map[spec.Incarnation]*decodeLeader{}, leads: map[spec.Incarnation]*prefillLeader{}, named: map[string]spec.Incarnation{}, of: map[spec.Incarnation]int{}, ids: map[spec.TraceTransfer]Transfer{}, names: map[Transfer]spec.TraceTransfer{},
 		words: map[Transfer]map[string]bool{}, sides: map[spec.Incarnation]sideOf{}, toRank: map[sideOf][]sideMessage{}, toLeader: map[sideOf][]sideMessage{}, strict: strict}
 	f.s.apart, f.s.explain = true, true
 	f.stats.Actions = map[string]int{}
@@ -203,8 +206,19 @@ func leaseKey(n Node, l spec.LeaseID) Lease {
 func (f *Follower) life(role spec.TraceMachine, s *spec.TraceStart, inc spec.Incarnation) (before spec.Incarnation) {
 	key := fmt.Sprintf("%s %s %d", role, s.Name, s.Rank)
 	before = f.named[key]
-	f.named[key] = inc
+	f.named[key], f.of[inc] = inc, f.source
+	if f.of[before] != f.source {
+		return spec.Incarnation{} // the end of another file may not have been read yet
+	}
 	return before
+}
+
+// From says which file the next lines are of; more reports whether a file has lines that are not taken. Without it all lines are of one.
+func (f *Follower) From(source int, more func(source int) bool) { f.source, f.more = source, more }
+
+// unread: the file of a node has lines that are not taken.
+func (f *Follower) unread(inc spec.Incarnation) bool {
+	return f.more != nil && f.of[inc] != f.source && f.more(f.of[inc])
 }
 
 // inOrder takes what a machine said and what it put out in the order in which it came.

@@ -290,6 +290,9 @@ func (f *Follower) prefillAccept(p *prefillRank, k *prefillLink, l *spec.TraceLi
 	if len(k.epochs) > 64 {
 		k.epochs = slices.Delete(k.epochs, 0, 32)
 	}
+	if old := p.links[k.decode]; old != nil && old != k {
+		k.epochs = append(slices.Clone(old.epochs), d.Epoch)
+	}
 	p.links[k.decode] = k
 }
 

@@ -34,7 +34,10 @@ func (f *Follower) Waits(l *spec.TraceLine) bool {
 func (f *Follower) decodeWaits(r *decodeRank, k *decodeLink, e *spec.TraceEvent) bool {
 	if e.Kind == "Recv" && e.Message == "accept" {
 		p := f.prefill[e.From]
-		return p != nil && (p.links[r.inc] == nil || !slices.Contains(p.links[r.inc].epochs, e.Epoch))
+		if n := len(k.incs); n > 0 && k.incs[n-1] != e.From && f.prefill[k.incs[n-1]] != nil && f.unread(k.incs[n-1]) {
+			return true // the life before this one has said more
+		}
+		return p == nil || p.links[r.inc] == nil || !slices.Contains(p.links[r.inc].epochs, e.Epoch) // of a node not seen yet: its file may be behind
 	}
 	if k.inc != e.From && e.Kind == "Recv" || f.prefill[k.inc] == nil {
 		return false
@@ -64,12 +67,22 @@ func (f *Follower) decodeWaits(r *decodeRank, k *decodeLink, e *spec.TraceEvent)
 
 func (f *Follower) prefillWaits(node spec.Incarnation, e *spec.TraceEvent) bool {
 	p, r := f.prefill[node], f.decodes[e.From]
-	if p == nil || r == nil || r.over || e.Kind != "Recv" && e.Kind != "ConnectIn" {
+	if p == nil || e.Kind != "Recv" && e.Kind != "ConnectIn" || r != nil && r.over {
 		return false
 	}
+	if r == nil {
+		return e.Kind == "ConnectIn"
+	}
 	if e.Kind == "ConnectIn" {
-		for _, k := range r.links {
-			if Epoch(e.Epoch) <= f.s.links[k.k].ep {
+		if x := p.links[e.From]; x != nil && x.to != nil {
+			k := f.s.links[x.to.k]
+			return Epoch(e.Epoch) > k.ep || leaseKey(r.node, e.Mark) > k.dmark && e.Mark > 0
+		}
+		if p.links[e.From] != nil {
+			return true // decode has not heard the last answer
+		}
+		for _, x := range r.links {
+			if k := f.s.links[x.k]; Epoch(e.Epoch) <= k.ep && (e.Mark == 0 || leaseKey(r.node, e.Mark) <= k.dmark) {
 				return false
 			}
 		}
