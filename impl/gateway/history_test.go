@@ -250,6 +250,9 @@ func historyAnswers(ops []porcupine.Operation) map[string]int {
 }
 
 func TestHistory_ManyClientsFaultsAndKeys_IsLinearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	r := newHistoryRig(t, 16, 256, false)
 	begin := time.Now()
 	ops := r.record(24, 400)

@@ -262,6 +262,9 @@ func answers(ops []porcupine.Operation) map[string]int {
 func longHistory() bool { return os.Getenv("KVFENCE_HISTORY_LONG") != "" }
 
 func TestClientHistory_ManyClientsUnderFaults_IsLinearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for name, c := range map[string]struct {
 		change  func(*config.Config)
 		n, long int

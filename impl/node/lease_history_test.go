@@ -407,6 +407,9 @@ func leaseAnswers(ops []porcupine.Operation) map[string]int {
 }
 
 func TestLeaseHistory_ManyGoroutinesUnderCuts_IsLinearizable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
 	for kind, lives := range map[string]int{"tcp": 300, "shm": 100} {
 		t.Run(kind, func(t *testing.T) {
 			r := newLeaseRig(t, kind)
