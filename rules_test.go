@@ -27,7 +27,7 @@ func allowedImports() map[string][]string {
 		"impl/pages": {"spec"},
 		"impl/core":  {"spec", "impl/pages"},
 		"impl/trace": {"spec", "impl/core"},
-		"impl/check": {"spec", "model", "impl/trace"},
+		"impl/check": {"spec", "model", "impl/trace", "impl/tlc"},
 		// Transports store into and copy from pools: they know impl/device beside spec.
 		"impl/transport": {"spec", "impl/device", "impl/transport"},
 		"impl/device":    {"spec"},
@@ -64,7 +64,9 @@ func allowedImports() map[string][]string {
 }
 
 // purePackages compute and do nothing else; impureImports are clocks, chance, sockets, logs, locks and files.
-func purePackages() []string { return []string{"spec", "model", "impl/pages", "impl/core"} }
+func purePackages() []string {
+	return []string{"spec", "model", "model/history", "impl/pages", "impl/core"}
+}
 
 func impureImports() []string {
 	return []string{"time", "math/rand", "crypto/rand", "hash/maphash", "net", "log", "sync", "os", "syscall", "context", "runtime", "golang.org/x", "unsafe"}

@@ -42,6 +42,7 @@ func TestAux_Malformed_IsRefused(t *testing.T) {
 	require.ErrorIs(t, putAux(page, auxRecord{First: core.Token{Top: make([]core.TopToken, auxMaxTop+1)}}), errAux)
 }
 
+// FuzzAux: a page is no record, or it is exactly the one that its writer writes, whatever stands behind it.
 func FuzzAux(f *testing.F) {
 	page := make([]byte, AuxBytes)
 	if err := putAux(page, auxRecord{Tokens: 3, First: core.Token{ID: 4, Top: []core.TopToken{{ID: 1}}}}); err != nil {
@@ -49,10 +50,16 @@ func FuzzAux(f *testing.F) {
 	}
 	f.Add(page)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, err := getAux(b, workload.Vocab); err == nil {
-			again := make([]byte, len(b))
-			require.NoError(t, putAux(again, r))
+		r, err := getAux(b, workload.Vocab)
+		if err != nil {
+			require.ErrorIs(t, err, errAux)
+			return
 		}
+		again := bytes.Repeat([]byte{0xaa}, len(b))
+		require.NoError(t, putAux(again, r))
+		end := auxFixed + auxTop*len(r.First.Top)
+		require.Equal(t, b[:end], again[:end])
+		require.Equal(t, make([]byte, len(b)-end), again[end:])
 	})
 }
 
