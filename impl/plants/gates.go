@@ -42,9 +42,12 @@ func (s suite) concerns(all []Plant, on []int) bool {
 	})
 }
 
-// Suites builds the test binaries of the gates.
-func (l *Lab) Suites(ctx context.Context, say func(string, ...any)) error {
+// Suites builds the test binaries of the gates that are asked for.
+func (l *Lab) Suites(ctx context.Context, wanted func(name string) bool, say func(string, ...any)) error {
 	for _, s := range suites() {
+		if !wanted(s.name) {
+			continue
+		}
 		say("building the tests of %s", s.name)
 		if err := l.build(ctx, l.testBin(s), "test", "-c", "./"+s.dir); err != nil {
 			return err
@@ -65,7 +68,7 @@ func (l *Lab) Tests(ctx context.Context, n int) (out []Test, err error) {
 		if !s.concerns(l.All, on) {
 			continue
 		}
-		t, err := l.test(ctx, s, on)
+		t, err := l.test(ctx, s, s.tests, on)
 		if err != nil {
 			return nil, err
 		}
@@ -76,8 +79,8 @@ func (l *Lab) Tests(ctx context.Context, n int) (out []Test, err error) {
 	return out, nil
 }
 
-// test runs the tests of a suite with some plants on, until one fails; nil: none does.
-func (l *Lab) test(ctx context.Context, s suite, on []int) (*Test, error) {
+// test runs tests of a suite with some plants on, until one fails; nil: none does.
+func (l *Lab) test(ctx context.Context, s suite, tests string, on []int) (*Test, error) {
 	bin, err := filepath.Abs(l.testBin(s))
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (l *Lab) test(ctx context.Context, s suite, on []int) (*Test, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := overlay.Limited(ctx, s.seconds, bin, overlay.TestArgs([]string{s.tests}, rapid)...)
+	c := overlay.Limited(ctx, s.seconds, bin, overlay.TestArgs([]string{tests}, rapid)...)
 	c.Dir = filepath.Join(l.root, s.dir)
 	c.Env = environment(on)
 	out, err := c.CombinedOutput()
@@ -105,7 +108,7 @@ func (l *Lab) test(ctx context.Context, s suite, on []int) (*Test, error) {
 func (l *Lab) Base(ctx context.Context) error {
 	var failed []string
 	for _, s := range suites() {
-		t, err := l.test(ctx, s, nil)
+		t, err := l.test(ctx, s, s.tests, nil)
 		if err != nil {
 			return err
 		}

@@ -33,12 +33,12 @@ const Limit = 60
 // runner is the command that runs a job when it is given one; the same as the one that builds it.
 const runner = "./impl/cmd/plants"
 
-// Open checks the plants and builds the runner with all of them, in build below root. What was built of the same sources before is used again.
+// Open checks the plants and builds the runner with all of them, in the folder build. What was built of the same sources before is used again.
 func Open(ctx context.Context, root, build string, all []Plant) (*Lab, error) {
 	if err := Check(all); err != nil {
 		return nil, err
 	}
-	l := &Lab{All: all, root: root, dir: filepath.Join(root, build)}
+	l := &Lab{All: all, root: root, dir: build}
 	var err error
 	if l.path, l.sum, err = WriteOverlay(root, filepath.Join(l.dir, "changed"), all); err != nil {
 		return nil, err
@@ -110,9 +110,12 @@ func firstOf(text string) string {
 }
 
 // Search looks for the first seed of a plant's mix that is refused with it, for a property that it names, and passes without. more is on
-// besides. Seed 0: none within the limit.
-func (l *Lab) Search(ctx context.Context, n int, seconds float64, more ...string) (Catch, error) {
+// besides. followed: the specification is the judge, and it is to be the one that refuses. Seed 0: none within the limit.
+func (l *Lab) Search(ctx context.Context, n int, seconds float64, followed bool, more ...string) (Catch, error) {
 	p := l.All[n]
+	if followed {
+		p.Want = []string{InModel}
+	}
 	on, err := Numbers(l.All, append([]string{p.Name}, more...)...)
 	if err != nil {
 		return Catch{}, err
@@ -123,7 +126,7 @@ func (l *Lab) Search(ctx context.Context, n int, seconds float64, more ...string
 	}
 	total := Catch{}
 	for from := uint64(1); total.Seconds < seconds; {
-		got, err := l.Do(ctx, on, []Job{{Mix: p.Mix, From: from, Count: mostSeeds, Seconds: seconds - total.Seconds, Want: p.Want}})
+		got, err := l.Do(ctx, on, []Job{{Mix: p.Mix, From: from, Count: mostSeeds, Seconds: seconds - total.Seconds, Want: p.Want, Follow: followed}})
 		if err != nil {
 			return Catch{}, err
 		}
@@ -132,7 +135,7 @@ func (l *Lab) Search(ctx context.Context, n int, seconds float64, more ...string
 			total.Seed, total.Property, total.Text = got[0].Seed, got[0].Property, got[0].Text
 			return total, nil
 		}
-		off, err := l.Do(ctx, aids, []Job{{Mix: p.Mix, From: got[0].Seed, Count: 1}})
+		off, err := l.Do(ctx, aids, []Job{{Mix: p.Mix, From: got[0].Seed, Count: 1, Follow: followed}})
 		if err != nil {
 			return Catch{}, err
 		}

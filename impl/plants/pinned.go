@@ -4,29 +4,72 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
-// Pinned replays the recorded run of every plant: with it the run must be refused for the recorded property, without it it must pass. It
-// returns how many were replayed.
+// Pinned replays the recorded run of every plant: with it the run must be refused for the recorded property, without it it must pass. Of a
+// plant whose only gate is tests the recorded test is run: it must fail with the plant and pass without. It returns how many were replayed.
 func (l *Lab) Pinned(ctx context.Context, r Record, jobs int, say func(string, ...any)) (int, error) {
 	var numbers []int
+	needs := map[string]bool{}
 	for n := range l.All {
-		if p := &l.All[n]; !p.Aid() && r[p.Name].Run != nil {
+		p := &l.All[n]
+		e := r[p.Name]
+		switch {
+		case p.Aid():
+		case p.Tests && len(e.Tests) > 0:
+			needs[e.Tests[0].Suite] = true
+			numbers = append(numbers, n)
+		case e.Run != nil:
 			numbers = append(numbers, n)
 		}
 	}
 	began := time.Now()
+	if err := l.Suites(ctx, func(name string) bool { return needs[name] }, say); err != nil {
+		return 0, err
+	}
 	err := each(ctx, numbers, jobs, func(n int) error {
-		p, seen := &l.All[n], r[l.All[n].Name].Run
-		err := l.replay(ctx, n, seen)
+		p, e := &l.All[n], r[l.All[n].Name]
+		if p.Tests {
+			return l.retest(ctx, n, e.Tests[0], say)
+		}
+		err := l.replay(ctx, n, e.Run)
 		if err == nil {
-			say("%-28s seed %-6d %-6s refused", p.Name, seen.Seed, seen.Property)
+			say("%-28s seed %-6d %-8s refused", p.Name, e.Run.Seed, e.Run.Property)
 		}
 		return err
 	})
 	say("%d planted bugs replayed in %.1f s", len(numbers), time.Since(began).Seconds())
 	return len(numbers), err
+}
+
+// retest runs the recorded test of a plant with it and without.
+func (l *Lab) retest(ctx context.Context, n int, recorded Test, say func(string, ...any)) error {
+	p := &l.All[n]
+	at := slices.IndexFunc(suites(), func(s suite) bool { return s.name == recorded.Suite })
+	if at < 0 {
+		return fmt.Errorf("%w: %s: there is no suite %q", ErrRecord, p.Name, recorded.Suite)
+	}
+	on, err := Numbers(l.All, p.Name)
+	if err != nil {
+		return err
+	}
+	with, err := l.test(ctx, suites()[at], recorded.Test, on)
+	if err != nil {
+		return err
+	}
+	without, err := l.test(ctx, suites()[at], recorded.Test, nil)
+	switch {
+	case err != nil:
+		return err
+	case with == nil || with.Test != recorded.Test:
+		return fmt.Errorf("%w: %s.%s does not fail with %s", ErrRecord, recorded.Suite, recorded.Test, p.Name)
+	case without != nil:
+		return fmt.Errorf("%w: %s.%s fails without %s", ErrRecord, recorded.Suite, recorded.Test, p.Name)
+	}
+	say("%-28s %s.%s fails", p.Name, recorded.Suite, recorded.Test)
+	return nil
 }
 
 // replay runs a pinned seed with its plant and without.

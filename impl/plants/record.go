@@ -20,6 +20,7 @@ type Entry struct {
 	Text   string `json:"text_hash"`        // of the plant: its edits, mix and properties
 	Run    *Seen  `json:"run,omitempty"`    // the run that catches it; nil: none does
 	Oracle *Seen  `json:"oracle,omitempty"` // likewise, with the machines' own assertions silent
+	Model  *Seen  `json:"model,omitempty"`  // likewise, held to the specification step by step, which refuses first
 	Tests  []Test `json:"tests,omitempty"`  // what the packages' own tests see, by suite
 }
 

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"kvfence/impl/sim"
+	"kvfence/model/follow"
+	"kvfence/spec"
 )
 
 // Job is seeds of one mix, to be run in a process in which some plants are on.
@@ -19,6 +21,7 @@ type Job struct {
 	Count   int
 	Seconds float64 // of processor time: no further seed is begun after that; 0: all are run
 	Want    []string
+	Follow  bool // every step is held to the specification (model/follow)
 	Trace   bool // everything that happens goes to standard error
 }
 
@@ -55,7 +58,7 @@ func (j Job) Run() (Catch, error) {
 		if j.Seconds > 0 && spent()-began > j.Seconds {
 			break
 		}
-		steps, err := one(seed, mix, j.Trace)
+		steps, err := one(seed, mix.Storm, j.change(mix.Change))
 		c.Steps += steps
 		c.Seeds++
 		c.Seconds = spent() - began
@@ -84,24 +87,31 @@ var ErrPanic = errors.New("panic")
 // ErrFidelity is a run in which a request was told what cannot have happened in it.
 var ErrFidelity = errors.New("a request was told what did not happen")
 
+// change is the change of a mix with what the job has beside it.
+func (j Job) change(of func(*sim.Config)) func(*sim.Config) {
+	return func(c *sim.Config) {
+		if of != nil {
+			of(c)
+		}
+		if j.Follow {
+			f := follow.New(true)
+			c.Line = func(l *spec.TraceLine) error { return f.Step(l) }
+		}
+		if j.Trace {
+			c.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
+		}
+	}
+}
+
 // one runs one seed.
-func one(seed uint64, mix Mix, trace bool) (steps int, err error) {
+func one(seed uint64, s *storm, change func(*sim.Config)) (steps int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v %s", ErrPanic, p, firstFrame(string(debug.Stack())))
 		}
 	}()
-	change := mix.Change
-	if trace {
-		change = func(c *sim.Config) {
-			if mix.Change != nil {
-				mix.Change(c)
-			}
-			c.Trace = func(line string) { fmt.Fprintln(os.Stderr, line) }
-		}
-	}
-	if mix.Storm != nil {
-		return mix.Storm.run(seed, change)
+	if s != nil {
+		return s.run(seed, change)
 	}
 	out, err := sim.Run(seed, change)
 	return out.Steps, err
@@ -113,6 +123,9 @@ var (
 )
 
 func firstFrame(stack string) string { return frame.FindString(stack) }
+
+// InModel is the property of a step that is none of the specification's.
+const InModel = "model"
 
 // Property names what a run was refused for: an invariant by its number, whoever saw it; "answer" and "pages" for what must come in the
 // end; "fidelity" for a request that was told what did not happen; else the name of the oracle.
@@ -128,6 +141,8 @@ func Property(err error) string {
 		return "answer"
 	case oracle == sim.Liveness:
 		return "pages"
+	case oracle == sim.Followed:
+		return InModel
 	case oracle == sim.Stopped:
 		return stops.FindString(text)
 	}

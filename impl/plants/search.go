@@ -14,9 +14,12 @@ type SearchOptions struct {
 	Workers int
 	Seconds float64        // for each plant
 	Only    *regexp.Regexp // names; nil: all
-	Muted   bool           // again with the machines' own assertions silent
+	Muted   bool           // again with the machines' own assertions silent, judged from outside and by the specification
 	Tests   bool           // the tests of the packages as well
 }
+
+// besides is how long the other judges are asked, in seconds of processor time.
+const besides = 20
 
 // muting is the aid that silences assertions.
 const muting = "mute"
@@ -37,7 +40,7 @@ func (l *Lab) SearchAll(ctx context.Context, o SearchOptions, before Record, say
 		}
 	}
 	if o.Tests || slices.ContainsFunc(numbers, func(n int) bool { return l.All[n].Tests }) {
-		if err := l.Suites(ctx, say); err != nil {
+		if err := l.Suites(ctx, func(string) bool { return true }, say); err != nil {
 			return nil, err
 		}
 		if err := l.Base(ctx); err != nil {
@@ -75,18 +78,23 @@ func (l *Lab) try(ctx context.Context, n int, o SearchOptions) (Entry, error) {
 	if p.Tests {
 		return e, nil
 	}
-	c, err := l.Search(ctx, n, o.Seconds)
+	c, err := l.Search(ctx, n, o.Seconds, false)
 	if err != nil {
 		return e, err
 	}
 	e.Run = seen(c)
-	if o.Muted && c.Seed != 0 {
-		muted, err := l.Search(ctx, n, min(o.Seconds, 20), muting)
-		if err != nil {
+	if !o.Muted || c.Seed == 0 {
+		return e, nil
+	}
+	for _, followed := range []bool{false, true} {
+		c, err := l.Search(ctx, n, min(o.Seconds, besides), followed, muting)
+		switch {
+		case err != nil:
 			return e, err
-		}
-		if matches(p.Want, muted.Property) || muted.Seed != 0 {
-			e.Oracle = seen(muted)
+		case !followed:
+			e.Oracle = seen(c)
+		case c.Property == InModel:
+			e.Model = seen(c)
 		}
 	}
 	return e, nil
@@ -110,6 +118,9 @@ func line(e Entry) string {
 	}
 	if e.Oracle != nil {
 		text += fmt.Sprintf("\n%30s silent: %s seed %d, %d steps, %.2f s: %s", "", e.Oracle.Property, e.Oracle.Seed, e.Oracle.Steps, e.Oracle.Seconds, e.Oracle.Text)
+	}
+	if e.Model != nil {
+		text += fmt.Sprintf("\n%30s model: seed %d, %d steps, %.2f s: %s", "", e.Model.Seed, e.Model.Steps, e.Model.Seconds, e.Model.Text)
 	}
 	for _, t := range e.Tests {
 		text += fmt.Sprintf("\n%30s %s.%s %s, %.2f s", "", t.Suite, t.Test, t.How, t.Seconds)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"kvfence/impl/plants"
@@ -27,7 +28,7 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if s.lab, err = plants.Open(ctx, s.o.root, buildFolder, plants.All()); err != nil {
+	if s.lab, err = plants.Open(ctx, s.o.root, filepath.Join(s.o.root, buildFolder), plants.All()); err != nil {
 		return err
 	}
 	s.say("built in %.1f s", time.Since(began).Seconds())
