@@ -49,6 +49,12 @@ func fences() []Plant {
 					}`},
 			},
 		},
+	}
+}
+
+// epochs: what an epoch that is over goes on doing.
+func epochs() []Plant {
+	return []Plant{
 		{
 			Name: "source-unfenced", What: "prefill gives source pages back when it gives a link up, without the fence of its own end",
 			Guard: "Deferred release, prefill side", Cases: []string{"B25", "B26"}, Mix: "fences", Want: []string{"I6"},

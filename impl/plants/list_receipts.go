@@ -38,6 +38,12 @@ func receipts() []Plant {
 			Guard: "Receipts only after drain", Cases: []string{"B08"}, Mix: "forgetful", Want: []string{"I2"},
 			Edits: []Edit{{"core.PrefillRank.gate", Never, "id >= k.mark && id < k.blind", ""}},
 		},
+	}
+}
+
+// words: what is no receipt and is taken for one.
+func words() []Plant {
+	return []Plant{
 		{
 			Name: "report-is-receipt", What: "the word that prefill has given up ends the hold, before the drain",
 			Guard: "Receipts only after drain", Cases: []string{"B08", "B46"}, Mix: "aborts", Want: []string{"I2"},

@@ -53,6 +53,12 @@ func release() []Plant {
 				{"core.DecodeRank.readEnd", Skip, "r.ledgerEnd(l, readHold())", ""},
 			},
 		},
+	}
+}
+
+// timeouts: holds that end because time has passed.
+func timeouts() []Plant {
+	return []Plant{
 		{
 			Name: "unanswered-frees", What: "a grant or abort that stays unanswered for its bound frees its pages, without a fence",
 			Guard: "Fence before release on silence", Cases: []string{"B08", "B42"}, Mix: "fences", Want: []string{"I2"},
@@ -84,6 +90,12 @@ func release() []Plant {
 					}`},
 			},
 		},
+	}
+}
+
+// others: holds that end by the proof of another one, or twice.
+func others() []Plant {
+	return []Plant{
 		{
 			Name: "one-link-for-all", What: "the receipt of one link ends the holds of every link of its lease",
 			Guard: "Hold per lease and link: all receipts before release", Cases: []string{"B08", "B31"}, Mix: "aborts", Want: []string{"I2", "I4"},
@@ -116,6 +128,12 @@ func release() []Plant {
 				{"core.DecodeRank.endHold", Never, "!h.standing", ""},
 			},
 		},
+	}
+}
+
+// leaks: holds that never end.
+func leaks() []Plant {
+	return []Plant{
 		{
 			Name: "hold-kept", What: "the hold of a link that has answered never ends",
 			Guard: "No leak", Cases: []string{"B42", "B33"}, Mix: "aborts", Want: []string{"pages", "answer"},

@@ -4,15 +4,16 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
 
 // figures are what a record comes to.
 type figures struct {
-	plants, caught, outside, tested, both int
-	slowest                               float64
-	by                                    string
+	plants, caught, runs, outside, model, tested int
+	slowest                                      float64
+	by                                           string
 }
 
 func count(all []Plant, r Record) (f figures) {
@@ -27,14 +28,17 @@ func count(all []Plant, r Record) (f figures) {
 		if byRun || p.Tests && len(e.Tests) > 0 {
 			f.caught++
 		}
+		if byRun {
+			f.runs++
+		}
 		if byRun && e.outside(p) != nil {
 			f.outside++
 		}
+		if e.Model != nil {
+			f.model++
+		}
 		if len(e.Tests) > 0 {
 			f.tested++
-		}
-		if byRun && len(e.Tests) > 0 {
-			f.both++
 		}
 		if e.Run != nil && e.Run.Seconds >= f.slowest {
 			f.slowest, f.by = e.Run.Seconds, p.Name
@@ -66,13 +70,14 @@ func Page(all []Plant, r Record) string {
 	f := count(all, r)
 	b.WriteString(pageHead)
 	fmt.Fprintf(&b, "    %s\n\n", Closing(all, r))
-	fmt.Fprintf(&b, "Seen from outside of the machines: %d. Tests of the packages fail with %d of them; both a run and a test see %d. The slowest search took %.1f s.\n\n", f.outside, f.tested, f.both, f.slowest)
-	b.WriteString("| plant | it plants | cases | refused run: property, seed, steps, seconds | assertions silent | first failing test |\n| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "A seeded run is refused with %d of them. With the machines' own assertions silent %d are seen by the oracle outside of them, and %d by the specification. Tests fail with %d.\n\n", f.runs, f.outside, f.model, f.tested)
+	b.WriteString("| plant | it plants | cases | refused run: property, seed, steps, seconds | assertions silent | the specification | first failing test |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	for _, guard := range guardsOf(all) {
-		fmt.Fprintf(&b, "| **%s** | | | | | |\n", cell(guard))
+		fmt.Fprintf(&b, "| **%s** | | | | | | |\n", cell(guard))
 		for i := range all {
 			if p := &all[i]; p.Guard == guard {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", p.Name, cell(what(p)), strings.Join(p.Cases, " "), cell(runText(p, r[p.Name])), cell(silentText(p, r[p.Name])), cell(testText(r[p.Name])))
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", p.Name, cell(what(p)), strings.Join(p.Cases, " "),
+					cell(runText(p, r[p.Name])), cell(silentText(p, r[p.Name])), cell(modelText(r[p.Name])), cell(testText(r[p.Name])))
 			}
 		}
 	}
@@ -109,6 +114,8 @@ its driver or a transport, are planted one at a time; somebody must notice, and 
   answer, *pages* pages that do not come back, *fidelity* a request that was told what did not happen; *stops* means that a machine stopped by its
   own assertion, before anything was read.
 - **Assertions silent**: the same search with all assertions of the machines taken out, so that only what looks on from outside can see.
+- **The specification**: likewise, with every step held to the specification (model/follow), which is the first to refuse one: the action, and the
+  conjunct that does not hold.
 - **First failing test** of each package that runs the changed code, with the plant on.
 - Plants without a run have tests as their only gate; the reason stands with them.
 
@@ -151,6 +158,20 @@ func silentText(p *Plant, e Entry) string {
 		return "nothing"
 	}
 	return fmt.Sprintf("%s: %d seeds, %.2f s", e.Oracle.Property, e.Oracle.Seeds, e.Oracle.Seconds)
+}
+
+var refusedStep = regexp.MustCompile(`, \w+ of \S+: (.+): does not hold: (.+?); `)
+
+// modelText is the action and the conjunct of a step that is none of the specification's.
+func modelText(e Entry) string {
+	if e.Model == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%d seeds, %.2f s", e.Model.Seeds, e.Model.Seconds)
+	if m := refusedStep.FindStringSubmatch(e.Model.Text); m != nil {
+		text = m[1] + ": `" + m[2] + "`, " + text
+	}
+	return text
 }
 
 func testText(e Entry) string {

@@ -51,7 +51,7 @@ func (p *Plant) Aid() bool { return p.Guard == "" }
 
 // All is every plant, in the order of their numbers.
 func All() []Plant {
-	return slices.Concat(aids(), admission(), release(), receipts(), fences(), freshness(), verdicts(), filling(), detection(), shares(), pulling(), driver())
+	return slices.Concat(aids(), admission(), release(), timeouts(), others(), leaks(), receipts(), words(), fences(), epochs(), freshness(), verdicts(), filling(), detection(), shares(), pulling(), driver())
 }
 
 // Find is the number of a plant; -1 if there is none.
