@@ -61,7 +61,10 @@ func (s *State) need(holds bool, conjunct string) bool {
 func (s *State) Do(a *Act) *Refusal {
 	s.act, s.refused = a, nil
 	for _, f := range []func(*Act) (bool, bool){s.leaderDo, s.leaseDo, s.readDo, s.linkDo, s.prefillDo, s.fabricDo} {
-		if _, known := f(a); known {
+		if done, known := f(a); known {
+			if s.journal != nil && done && s.refused == nil {
+				s.journal(*a)
+			}
 			return s.refused
 		}
 	}

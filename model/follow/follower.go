@@ -75,6 +75,9 @@ func New(strict bool) *Follower {
 	return f
 }
 
+// Journal gives each action of the relation that is taken from now on, said or hidden, in order: a behaviour of the specification.
+func (f *Follower) Journal(each func(Act)) { f.s.journal = each }
+
 // Stats are the counts so far; the map is the follower's.
 func (f *Follower) Stats() Stats {
 	st := f.stats

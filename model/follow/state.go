@@ -101,9 +101,10 @@ type State struct {
 	leases    map[Lease]*lease
 	pages     map[Page]*page
 
-	force   bool     // take the step although a guard does not hold
-	refused *Refusal // the first guard that did not hold
-	explain bool     // say the values with a refusal
+	force   bool      // take the step although a guard does not hold
+	refused *Refusal  // the first guard that did not hold
+	explain bool      // say the values with a refusal
+	journal func(Act) // is given each step that is taken
 	act     *Act
 	apart   bool // pages that decode fills itself have lease numbers beside those of grants
 	asking  bool // transfers come by Submit: a crash fails those without a lease, too
