@@ -24,6 +24,7 @@ type decodeRank struct {
 	signed   map[Page]uint64 // generation in decode's own tag
 	tokens   uint32          // of a KV page
 	expect   string          // action that the event must lead to
+	ending   bool            // a fence of it failed: it takes nothing new
 	stopped  bool
 	over     bool // a later life has begun
 }
@@ -119,6 +120,7 @@ func (f *Follower) decodeBefore(r *decodeRank, l *spec.TraceLine) {
 	e := &l.Event
 	f.decodeVoided(r, l)
 	r.expect = f.decodeExpects(r, e)
+	r.ending = r.ending || e.Kind == "FenceDone" && e.Failed
 	if e.Kind == "Recv" && e.Message == "accept" {
 		if k := r.links[e.Peer]; k != nil {
 			f.bind(r, k, e.From)

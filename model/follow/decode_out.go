@@ -36,6 +36,7 @@ func (f *Follower) decodeVoided(r *decodeRank, l *spec.TraceLine) {
 			}
 		}
 	}
+	f.require(taken == 0 || taken <= r.highest || !r.ending, "Take", "a rank whose fence failed takes nothing new", "lease %d", taken)
 	if taken > r.highest { // else it is said again
 		f.require(r.taken == 0, "Take", "one lease is taken at a time", "lease %d is taken, now %d", r.taken, taken)
 		r.taken, r.takenFor, r.highest, r.ended = taken, l.Event.Transfer, taken, nil
@@ -61,7 +62,7 @@ func (f *Follower) decodeOut(r *decodeRank, l *spec.TraceLine, o *spec.TraceOut)
 		f.require(k != nil && Epoch(o.Epoch) == f.s.links[k.k].ep && o.Old+1 == o.Epoch && says(l, "Fence", o.Peer, 0), "Fence", "ep' = ep[k] + 1, and it is said", "from %d to %d", o.Old, o.Epoch)
 	case "OpenData":
 		k := r.links[o.Peer]
-		f.require(k != nil && Epoch(o.Epoch) == f.s.links[k.k].ep && !f.s.links[k.k].fencing, "OpenData", "~fencing[k]", "epoch %d", o.Epoch)
+		f.require(k != nil && Epoch(o.Epoch) == f.s.links[k.k].ep && (r.ending || !f.s.links[k.k].fencing), "OpenData", "~fencing[k]", "epoch %d", o.Epoch)
 	case "Verify":
 		f.decodeVerify(r, o)
 	case "ReadPages":

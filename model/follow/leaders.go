@@ -119,6 +119,8 @@ func (f *Follower) leaderDid(r *decodeLeader, l *spec.TraceLine, d *spec.TraceDi
 		a.R = f.transfer(d.Root)
 	case "Refuse":
 		t.big = true
+	case "Success":
+		f.judgeSuccess(t)
 	}
 	f.do(a)
 }
