@@ -16,6 +16,7 @@ func harmless() map[string]string {
 		"generation of TakeSource":          "of a source page that nothing is sealed in, posted from or offered: no other line names its generation",
 		"older generation of TakeSource":    "likewise",
 		"line dropped: Failure":             "a request that is refused before it has a transfer is one line, and nobody else hears of it",
+		"Did QuarantineEnd removed":         "its pages stay with it, as if a fence were still out; where it shares or has grown nothing, and a fence of its link comes back, it is due",
 		"put-out VoidTags removed":          "of pages that are taken back before they are granted",
 		"put-out Send abort removed":        "to a link that is fenced in the same step",
 		"put-out Fence removed":             end,

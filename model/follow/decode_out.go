@@ -234,6 +234,9 @@ func (f *Follower) decodeAfter(r *decodeRank, l *spec.TraceLine) {
 		return
 	}
 	f.decodeAnswered(r, l)
+	if l.Event.Kind == "FenceDone" && !l.Event.Failed {
+		f.quarantineDue(r, l)
+	}
 	for i := range l.Did {
 		d := &l.Did[i]
 		switch d.Name {
@@ -393,4 +396,22 @@ func (f *Follower) decodeAnswered(r *decodeRank, l *spec.TraceLine) {
 		}
 	}
 	f.require(ok, "Step", "what was given is acted upon, or refused by name", "%s %s of lease %d came to nothing", e.Kind, e.Message, e.Lease)
+}
+
+// quarantineDue: a lease whose fences have all been since it was found bad comes out of quarantine.
+func (f *Follower) quarantineDue(r *decodeRank, l *spec.TraceLine) {
+	for id, x := range r.leases {
+		y := f.s.lease(x.id)
+		if y.dst != dstBad || len(y.krn) > 0 {
+			continue
+		}
+		due, some := true, false
+		for _, o := range y.owes {
+			if o.owes {
+				some = true
+				due = due && !o.hold && o.qep < f.s.links[o.k].ep && !f.s.links[o.k].fencing
+			}
+		}
+		f.require(!due || !some || len(x.filler) > 0 || x.nsub > 0, "QuarantineEnd", "a quarantine ends when its fences have been", "lease %d", id)
+	}
 }

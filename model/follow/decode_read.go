@@ -92,18 +92,28 @@ func (f *Follower) damage(r *decodeRank, d *spec.TraceDid, x *decodeLease) {
 	}
 }
 
-// strayInto damages a page that some link has written; false if none has.
+// strayInto damages a page that some link has written for who holds it; false if none has.
 func (f *Follower) strayInto(r *decodeRank, key Page) bool {
 	pg := f.s.pages[key]
 	if pg == nil {
 		return false
 	}
-	for _, x := range pg.slots {
-		if x.tag != 0 && f.hide(Act{Name: "Stray", P: key, K: x.k}) {
+	filler := f.s.leases[pg.own]
+	if filler == nil && len(pg.sharers) > 0 {
+		filler = f.s.leases[pg.sharers[0].filler]
+	}
+	if filler == nil {
+		return false
+	}
+	for _, o := range filler.owes {
+		if o.owed[key] {
+			if pg.look(o.k).tag == filler.id {
+				f.hide(Act{Name: "Stray", P: key, K: o.k})
+			}
 			return true
 		}
 	}
-	return len(pg.slots) > 0 && !slices.ContainsFunc(pg.slots, func(x slot) bool { return x.tag != 0 })
+	return false
 }
 
 // readEnds ends the kernels of a lease; what was found is found by each of them. Pages that are copied from others are found bad there, too.
@@ -141,13 +151,19 @@ func subsOf(x *decodeLease) (out []Lease) {
 	return out
 }
 
-// foundElsewhere: the page that a bad one is a copy of fails whoever holds it.
+// foundElsewhere: the page that a bad one is a copy of fails whoever holds it. Where it is one that decode signed itself, the specification
+// has no tag for it, and its lease alone fails.
 func (f *Follower) foundElsewhere(r *decodeRank, key Page) {
 	pg := f.s.page(r.node, key)
-	if y := f.s.leases[pg.own]; y != nil && y.dst == dstReady && f.hide(Act{Name: "BadRead", L: y.id, P: key, X: y.id}) {
-		return
+	hit := false
+	if y := f.s.leases[pg.own]; y != nil && y.dst == dstReady {
+		hit = f.hide(Act{Name: "BadRead", L: y.id, P: key, X: y.id})
 	}
 	for _, y := range slices.Clone(pg.sharers) {
-		f.hide(Act{Name: "BadRead", L: y.lease, P: key, X: y.filler})
+		hit = f.hide(Act{Name: "BadRead", L: y.lease, P: key, X: y.filler}) || hit
+	}
+	if y := f.s.leases[pg.own&^(1<<subBits-1)]; !hit && y != nil && y.dst == dstReady {
+		f.s.setDst(y, dstBad)
+		f.s.quarantine(y)
 	}
 }

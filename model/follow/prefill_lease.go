@@ -157,6 +157,7 @@ func (f *Follower) prefillJobDid(p *prefillRank, l *spec.TraceLine, d *spec.Trac
 	j := p.jobs[d.Job]
 	switch d.Name {
 	case "TakeSource":
+		f.require(d.Shared == 0 || says(l, "Compute", 0, 0), "Compute", "what is shared was computed before", "job %s", d.Job)
 		f.require(j == nil, "TakeSource", "sown[k, q] = 0", "job %s has its pages", d.Job)
 		j = &sourceJob{key: d.Job, transfer: d.Transfer, domain: d.Domain, shared: map[uint64]bool{}}
 		p.jobs[d.Job] = j
