@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -74,15 +75,14 @@ func (e *env) fuzz(each, all time.Duration) {
 	for range lanes {
 		wg.Go(func() {
 			for i := range next {
-				t := targets[i]
 				// What a target says comes in one piece, so that two do not speak into each other.
-				var said bytes.Buffer
-				quiet := &env{ctx: e.ctx, root: e.root, out: &said}
-				c := quiet.start(nil, "go", "test", "-run=^"+t.name+"$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(),
-					"-fuzzminimizetime=100x", fmt.Sprintf("-parallel=%d", workers), t.dir)
-				c.Stdout = c.Stderr
-				errs[i] = c.Run()
-				_, _ = e.out.Write(said.Bytes())
+				said, err := e.fuzzOne(targets[i], each, workers)
+				if err != nil && cutOff.MatchString(said) {
+					fmt.Fprintf(e.out, "%s$ # its time was over in the middle of an input: once more\n", said)
+					said, err = e.fuzzOne(targets[i], each, workers)
+				}
+				_, _ = io.WriteString(e.out, said)
+				errs[i] = err
 			}
 		})
 	}
@@ -94,6 +94,21 @@ func (e *env) fuzz(each, all time.Duration) {
 	for i, t := range targets {
 		e.book(t.dir+"."+t.name, errs[i])
 	}
+}
+
+// cutOff is what a target says that found nothing and was stopped by the end of its time in the middle of an input: the engine of Go 1.26
+// calls that a failure now and then (go.dev/issue/75804). Another failure has more to say.
+var cutOff = regexp.MustCompile(`now fuzzing with \d+ workers\n(fuzz: elapsed: .*\n)*--- FAIL: \w+ \([0-9.]+s\)\n    context deadline exceeded\nFAIL\n`)
+
+// fuzzOne runs one target and returns what it said.
+func (e *env) fuzzOne(t target, each time.Duration, workers int) (string, error) {
+	var said bytes.Buffer
+	quiet := &env{ctx: e.ctx, root: e.root, out: &said}
+	c := quiet.start(nil, "go", "test", "-run=^"+t.name+"$", "-fuzz=^"+t.name+"$", "-fuzztime="+each.String(),
+		"-fuzzminimizetime=100x", fmt.Sprintf("-parallel=%d", workers), t.dir)
+	c.Stdout = c.Stderr
+	err := c.Run()
+	return said.String(), err
 }
 
 // share is the time for each of n targets, whole seconds, at least one: what is wanted, or what all leaves for it.

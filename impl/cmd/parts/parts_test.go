@@ -239,3 +239,15 @@ func TestRecordLong_PartsOneByOne_ReplaceTheirLastRun(t *testing.T) {
 	require.Equal(t, 1, runs[1].Failed)
 	require.Empty(t, runs[1].Figures)
 }
+
+func TestCutOff_OnlyTheEndOfTime_IsNoFinding(t *testing.T) {
+	head := "fuzz: elapsed: 1s, gathering baseline coverage: 38/38 completed, now fuzzing with 1 workers\nfuzz: elapsed: 10s, execs: 4814 (420/sec), new interesting: 0 (total: 38)\n"
+	require.Regexp(t, cutOff, head+"--- FAIL: FuzzReceiver (10.40s)\n    context deadline exceeded\nFAIL\nexit status 1\n")
+	for _, said := range []string{
+		head + "--- FAIL: FuzzReceiver (4.40s)\n    --- FAIL: FuzzReceiver (0.00s)\n        x_test.go:7: context deadline exceeded\n    \n    Failing input written to testdata/fuzz/FuzzReceiver/0123\nFAIL\n",
+		"--- FAIL: FuzzReceiver (10.40s)\n    context deadline exceeded\nFAIL\n", // it never came to fuzz
+		head + "panic: test timed out after 10s\n",
+	} {
+		require.NotRegexp(t, cutOff, said)
+	}
+}
