@@ -46,12 +46,12 @@ func (r *DecodeRank) fenceDone(e FenceDone) {
 		r.count(spec.RefuseDuplicate, 0, e.Peer, fmt.Sprintf("fence of epoch %d is not under way", e.Old))
 		return
 	}
-	k.fencing = slices.Delete(k.fencing, at, at+1)
-	if !e.OK {
+	if !e.OK { // it is under way for ever: this link opens no data path any more
 		r.fenceFailed = true
 		r.end("a fence could not be done")
 		return
 	}
+	k.fencing = slices.Delete(k.fencing, at, at+1)
 	k.fenced = max(k.fenced, e.Old)
 	if k.closing { // of several fences in a row only the first had grants to end
 		k.closing = false

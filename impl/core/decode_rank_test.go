@@ -524,6 +524,7 @@ func TestDecodeRank_FenceThatFails_StopsWhenNothingReadyIsLeft(t *testing.T) {
 	acts := g.step(FenceDone{Peer: 1, Old: 1, OK: false})
 	require.Len(t, told[RankEnding](acts), 1)
 	require.Empty(t, only[Stop](acts), "what is ready is finished")
+	require.EqualValues(t, 1, g.r.Status().Links[0].Fencing, "it has not come back: this link opens no data path any more")
 	_, acts = g.take(4)
 	require.Len(t, told[NoPlan](acts), 1)
 	acts = g.side(ReleaseLease{Transfer: l.transfer})

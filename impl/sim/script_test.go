@@ -94,6 +94,10 @@ func TestScenarios_EndAsTheySay(t *testing.T) {
 			require.NotEmpty(t, s.About)
 			require.Equal(t, strings.HasPrefix(filepath.Base(name), "plant-"), s.Expect != Kept)
 			requireScenario(t, s)
+			if s.Expect == Kept {
+				_, err = s.Play(Following(nil))
+				require.NoError(t, err, "step by step of the specification")
+			}
 		})
 	}
 }

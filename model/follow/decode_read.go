@@ -76,15 +76,13 @@ func (f *Follower) damage(r *decodeRank, d *spec.TraceDid, x *decodeLease) {
 			known = f.strayInto(r, pageKey(r.node, c, p[0])) || known
 		}
 	}
-	if known {
-		return
-	}
 	// Only pages that decode signs itself: their tags are not in the specification. The finding is taken as one in another page of the
-	// lease, or, where all others are shared, in the lease alone.
+	// lease, or, where all others are shared, or what a link wrote there was another lease's, in the lease alone.
 	for _, p := range f.s.lease(x.id).plan {
-		if f.strayInto(r, p.page) {
-			return
+		if known {
+			break
 		}
+		known = f.strayInto(r, p.page)
 	}
 	if y := f.s.leases[x.id]; y != nil && y.dst == dstReady {
 		f.s.setDst(y, dstBad)
@@ -92,28 +90,18 @@ func (f *Follower) damage(r *decodeRank, d *spec.TraceDid, x *decodeLease) {
 	}
 }
 
-// strayInto damages a page that some link has written for who holds it; false if none has.
+// strayInto damages a page that some link has written; false if none has.
 func (f *Follower) strayInto(r *decodeRank, key Page) bool {
 	pg := f.s.pages[key]
 	if pg == nil {
 		return false
 	}
-	filler := f.s.leases[pg.own]
-	if filler == nil && len(pg.sharers) > 0 {
-		filler = f.s.leases[pg.sharers[0].filler]
-	}
-	if filler == nil {
-		return false
-	}
-	for _, o := range filler.owes {
-		if o.owed[key] {
-			if pg.look(o.k).tag == filler.id {
-				f.hide(Act{Name: "Stray", P: key, K: o.k})
-			}
+	for _, x := range pg.slots {
+		if x.tag != 0 && f.hide(Act{Name: "Stray", P: key, K: x.k}) {
 			return true
 		}
 	}
-	return false
+	return len(pg.slots) > 0 && !slices.ContainsFunc(pg.slots, func(x slot) bool { return x.tag != 0 })
 }
 
 // readEnds ends the kernels of a lease; what was found is found by each of them. Pages that are copied from others are found bad there, too.
@@ -151,19 +139,13 @@ func subsOf(x *decodeLease) (out []Lease) {
 	return out
 }
 
-// foundElsewhere: the page that a bad one is a copy of fails whoever holds it. Where it is one that decode signed itself, the specification
-// has no tag for it, and its lease alone fails.
+// foundElsewhere: the page that a bad one is a copy of fails whoever holds it.
 func (f *Follower) foundElsewhere(r *decodeRank, key Page) {
 	pg := f.s.page(r.node, key)
-	hit := false
-	if y := f.s.leases[pg.own]; y != nil && y.dst == dstReady {
-		hit = f.hide(Act{Name: "BadRead", L: y.id, P: key, X: y.id})
+	if y := f.s.leases[pg.own]; y != nil && y.dst == dstReady && f.hide(Act{Name: "BadRead", L: y.id, P: key, X: y.id}) {
+		return
 	}
 	for _, y := range slices.Clone(pg.sharers) {
-		hit = f.hide(Act{Name: "BadRead", L: y.lease, P: key, X: y.filler}) || hit
-	}
-	if y := f.s.leases[pg.own&^(1<<subBits-1)]; !hit && y != nil && y.dst == dstReady {
-		f.s.setDst(y, dstBad)
-		f.s.quarantine(y)
+		f.hide(Act{Name: "BadRead", L: y.lease, P: key, X: y.filler})
 	}
 }
