@@ -1,6 +1,10 @@
 package lockstep
 
-import "kvfence/model"
+import (
+	"slices"
+
+	"kvfence/model"
+)
 
 // edge is one step of the specification by its action and parameters.
 type edge struct {
@@ -9,9 +13,16 @@ type edge struct {
 }
 
 // due is the steps of the specification that the engine has taken already when it comes to this state: it does them in one step with
-// the one that led here. They come next, in any order, and have no stimulus. Chains says which and why.
+// the one that led here. They come next, in any order but for Releases, and have no stimulus. Chains says which and why.
 func (g *Graph) due(s *model.State, h *Hist) (out []edge) {
-	add := func(name string, a model.Args) { out = append(out, edge{name, a}) }
+	released := false
+	add := func(name string, a model.Args) {
+		if name == "Release" && released {
+			return // leases of one fence are free in the order of their grants: so their pages stand in the free list
+		}
+		released = released || name == "Release"
+		out = append(out, edge{name, a})
+	}
 	n := g.set.lens
 	for l := uint8(1); l <= g.w.NL; l++ {
 		for k := range ranks(g.w) {
@@ -41,6 +52,9 @@ func (g *Graph) due(s *model.State, h *Hist) (out []edge) {
 	}
 	g.duePrefix(s, h, add)
 	g.dueLeaders(s, h, add)
+	if released { // a fence ends holds first, findings then
+		out = slices.DeleteFunc(out, func(e edge) bool { return e.name == "QuarantineEnd" })
+	}
 	return out
 }
 

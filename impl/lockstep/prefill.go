@@ -21,6 +21,7 @@ func (w *World) stepP(k uint8, ev core.Event) []core.Action {
 					x.stage = stageOver
 				}
 			}
+			w.emptyBox(k, f)
 			fences = append(fences, core.FenceDone{Peer: f.Peer, Old: f.Old, OK: true})
 		}
 		w.actP(k, a)
@@ -29,6 +30,16 @@ func (w *World) stepP(k uint8, ev core.Event) []core.Action {
 		w.stepP(k, f)
 	}
 	return acts
+}
+
+// emptyBox drops what lies in a rank's box for leases of an epoch that is over.
+func (w *World) emptyBox(k uint8, f core.Fence) {
+	for l := uint8(1); l < w.next; l++ {
+		x := &w.lease[l]
+		if s := &x.at[k]; pid(x.dinc) == f.Peer && spec.Epoch(x.gep[k])+1 <= f.Old && (s.aborting || s.breaking) {
+			s.aborting, s.breaking, s.killed = false, false, true
+		}
+	}
 }
 
 func (w *World) actP(k uint8, a core.Action) {
@@ -139,11 +150,6 @@ func (w *World) deliver(k, d uint8, m *core.Send, mark spec.LeaseID) {
 // prefillFence is a connection or a data path that ends at prefill.
 func (w *World) prefillFence(a *model.Args) {
 	p := &w.links[a.K].peers[a.D]
-	for l := uint8(1); l < w.next; l++ { // what lies in the box is of an epoch that is over
-		if s := &w.lease[l].at[a.K]; w.lease[l].dinc == a.D && w.lease[l].gep[a.K] == a.E && (s.aborting || s.breaking) {
-			s.aborting, s.breaking, s.killed = false, false, true
-		}
-	}
 	if p.lost && p.conn != 0 {
 		w.stepP(a.K, core.ConnLost{Peer: pid(a.D), Conn: p.conn})
 		p.conn = 0
