@@ -70,6 +70,6 @@ func FuzzPacket(f *testing.F) {
 			require.Len(t, held, n)
 		}
 		closeAll(held)
-		require.Equal(t, before, openFiles(t), "a descriptor is left open")
+		require.LessOrEqual(t, openFiles(t), before, "a descriptor is left open") // fewer: something of before was collected
 	})
 }
