@@ -158,7 +158,10 @@ func partsOf(set string) []part {
 		return []part{buildPart(), fast}
 	case "long":
 		rapid := part{"rapid", "property tests with 20,000 cases each", 60 * time.Minute, nil, func(e *env) { e.rapid(20000) }}
-		return []part{buildPart(), testPart(), tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
+		histories := part{"histories", "histories of ten thousand operations and more over several nodes", time.Hour, nil, func(e *env) {
+			e.goTestWith([]string{"KVFENCE_HISTORY_LONG=1"}, "-race", "-count=1", "-timeout=50m", "-run=History", "./impl/node", "./impl/gateway")
+		}}
+		return []part{buildPart(), testPart(), histories, tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
 			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
