@@ -23,6 +23,7 @@ import (
 	"kvfence/impl/node/api"
 	"kvfence/impl/trace"
 	"kvfence/impl/workload"
+	"kvfence/model/follow"
 	"kvfence/spec"
 )
 
@@ -316,8 +317,16 @@ func TestTLS_DecodeThatIsNotNamed_IsRefused(t *testing.T) {
 }
 
 func TestTrace_EveryStep_IsOneLineWithoutKeys(t *testing.T) {
+	t.Run("tcp", func(t *testing.T) { traced(t, "tcp", 2, "Posted", "NoticeIn") })
+	t.Run("shm", func(t *testing.T) { traced(t, "shm", 1, "PullDone", "SaidRead") })
+}
+
+// traced runs a node of all roles with a trace, and holds each line of it to the specification.
+func traced(t *testing.T, kind string, ranks int, also ...string) {
 	path := filepath.Join(t.TempDir(), "trace.ndjson")
-	n := startAll(t, func(c *config.Config) { c.TraceFile = path })
+	n := startAll(t, func(c *config.Config) {
+		c.TraceFile, c.Transport.Kind, c.Prefill.Ranks, c.Decode.Ranks = path, kind, ranks, ranks
+	})
 	status, _ := complete(t, n, testRequest(20, 1, 1).Prompt, 3)
 	require.Equal(t, 200, status)
 	require.NoError(t, n.Close())
@@ -325,12 +334,13 @@ func TestTrace_EveryStep_IsOneLineWithoutKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(b), "key")
 	seen := map[string]bool{}
-	r := trace.NewReader(bytes.NewReader(b))
+	r, f := trace.NewReader(bytes.NewReader(b)), follow.New(true)
 	for {
 		var l spec.TraceLine
 		if err = r.Next(&l); err != nil {
 			break
 		}
+		require.NoError(t, f.Step(&l)) // each is a step of the specification
 		seen[string(l.Machine)], seen[l.Event.Kind+l.Event.Message] = true, true
 		for _, d := range l.Did {
 			seen[d.Name] = true
@@ -338,7 +348,7 @@ func TestTrace_EveryStep_IsOneLineWithoutKeys(t *testing.T) {
 	}
 	require.ErrorIs(t, err, io.EOF)
 	require.NoError(t, r.Torn())
-	for _, want := range []string{"prefill", "prefill-leader", "decode", "decode-leader", "Recvgrant", "SideLeaseReady", "Posted", "NoticeIn", "Ready"} {
+	for _, want := range append(also, "prefill", "prefill-leader", "decode", "decode-leader", "Recvgrant", "SideLeaseReady", "Ready") {
 		require.True(t, seen[want], want)
 	}
 }

@@ -315,7 +315,8 @@ func aux(w *model.Settings, p Page) bool { return p > 0 && w.Aux>>(p-1)&1 == 1 }
 
 // wishes lead to a lease that is ready and read, published and shared, damaged and found.
 var wishes = []string{"Submit", "Ask", "RecvAsk", "RecvAsked", "Grant", "Start", "TakeSource", "Compute", "Seal", "Post", "Launch", "Check", "Copy", "Visible", "Notice", "NoticeIn", "Complete",
-	"RecvComplete", "Take", "Verify", "Ready", "Publish", "Grant", "Share", "Run", "Read", "ReadEnd", "Stray", "BadRead"}
+	"RecvComplete", "Take", "Verify", "Ready", "Publish", "Grant", "Share", "Run", "Read", "ReadEnd", "Append", "Grow", "Stray", "BadRead", "Fence", "FenceEnd",
+	"QuarantineEnd", "Success", "Failure", "Retry", "Recause", "Answer", "Accept", "Connect", "PrefillFence", "RaiseMark", "RecvMark", "Forget", "Gone"}
 
 // edge is a step out of a state.
 type edge struct {
