@@ -116,6 +116,7 @@ func (l *Lab) Search(ctx context.Context, n int, seconds float64, followed bool,
 	if followed {
 		p.Want = []string{InModel}
 	}
+	followed = followed || p.Model
 	on, err := Numbers(l.All, append([]string{p.Name}, more...)...)
 	if err != nil {
 		return Catch{}, err

@@ -76,7 +76,7 @@ func epochs() []Plant {
 		},
 		{
 			Name: "quarantine-unfenced", What: "bad pages come back although no link that was granted them has been fenced",
-			Guard: "Quarantine ends by proof", Cases: []string{"B08"}, Tests: true, Why: "nothing in a simulated run writes where it has no grant and tries again: what the fence would stop does not come",
+			Guard: "Quarantine ends by proof", Cases: []string{"B08"}, Mix: "sharing", Want: []string{"model"}, Model: true, Why: "nothing in a simulated run writes where it has no grant and tries again: what the fence would stop does not come",
 			Edits: []Edit{{"core.DecodeRank.settleFindings", Skip, "open = open || !w.done", ""}},
 		},
 		{

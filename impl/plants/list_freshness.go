@@ -28,7 +28,7 @@ func freshness() []Plant {
 		},
 		{
 			Name: "generation-kept", What: "a page is handed out again in the generation that it had",
-			Guard: "Epoch, incarnation, generation, nonce on everything", Cases: []string{"B02", "B36"}, Tests: true,
+			Guard: "Epoch, incarnation, generation, nonce on everything", Cases: []string{"B02", "B36"}, Mix: "sharing", Want: []string{"model"}, Model: true,
 			Why:   "the lease in a tag, and the lease of a grant, tell owners apart as well: the generation is the second guard",
 			Edits: []Edit{{"pages.Ledger.give", Instead, "r.gen++", "r.gen = max(r.gen, 1)"}},
 		},

@@ -36,7 +36,7 @@ func verdicts() []Plant {
 		},
 		{
 			Name: "retry-early", What: "a request is tried again before its last transfer is drained or fenced",
-			Guard: "Retry only after drain", Cases: []string{"B26", "B08"}, Tests: true,
+			Guard: "Retry only after drain", Cases: []string{"B26", "B08"}, Mix: "fences", Want: []string{"model"}, Model: true,
 			Why:   "each transfer has pages of its own, and holds keep the older ones: memory does not show it",
 			Edits: []Edit{{"core.DecodeLeader.settle", Value, "x.holds() == 0 && !x.busy", "!x.busy"}},
 		},

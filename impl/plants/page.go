@@ -136,6 +136,9 @@ func what(p *Plant) string {
 	if len(p.With) > 0 {
 		text += "; with " + strings.Join(p.With, ", ")
 	}
+	if p.Model {
+		text += "; held to the specification"
+	}
 	if p.Why != "" {
 		text += ": " + p.Why
 	}

@@ -79,7 +79,7 @@ func (l *Lab) replay(ctx context.Context, n int, seen *Seen) error {
 	if err != nil {
 		return err
 	}
-	job := []Job{{Mix: p.Mix, From: seen.Seed, Count: 1, Want: []string{seen.Property}}}
+	job := []Job{{Mix: p.Mix, From: seen.Seed, Count: 1, Want: []string{seen.Property}, Follow: p.Model}}
 	with, err := l.Do(ctx, on, job)
 	if err != nil {
 		return err

@@ -42,8 +42,9 @@ type Plant struct {
 	With  []string // plants that are on with it: what else must be off for it to show
 	Mix   string   // the runs that show it
 	Want  []string // properties by which it is caught; any other one would be an accident
+	Model bool     // the runs are held to the specification: nothing else sees it
 	Tests bool     // the tests of the packages are its only gate: simulation does not run what it changes
-	Why   string   // why With, Mix or Tests
+	Why   string   // why With, Model or Tests
 }
 
 // Aid reports a change that is no bug by itself: it takes away what would hide others.
@@ -90,7 +91,7 @@ func Check(all []Plant) error {
 			bad = append(bad, fmt.Errorf("%w: %s changes nothing", ErrPlant, p.Name))
 		case !p.Aid() && !p.Tests && len(p.Want) == 0:
 			bad = append(bad, fmt.Errorf("%w: %s does not say by what it is to be caught", ErrPlant, p.Name))
-		case (len(p.With) > 0 || p.Tests) && p.Why == "":
+		case (len(p.With) > 0 || p.Model || p.Tests) && p.Why == "":
 			bad = append(bad, fmt.Errorf("%w: %s does not say why it needs that", ErrPlant, p.Name))
 		}
 		if _, err := Numbers(all, p.Name); err != nil {
@@ -110,6 +111,6 @@ func (p *Plant) hash(all []Plant) string {
 	for _, n := range numbers {
 		fmt.Fprintf(h, "%q\n", all[n].Edits)
 	}
-	fmt.Fprintf(h, "%q %q", p.Mix, p.Want)
+	fmt.Fprintf(h, "%q %q %t", p.Mix, p.Want, p.Model)
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }

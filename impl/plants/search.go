@@ -19,7 +19,7 @@ type SearchOptions struct {
 }
 
 // besides is how long the other judges are asked, in seconds of processor time.
-const besides = 20
+const besides = 6
 
 // muting is the aid that silences assertions.
 const muting = "mute"
