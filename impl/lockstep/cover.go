@@ -13,12 +13,12 @@ import (
 // Coverage is what a simulation of one setting reached.
 type Coverage struct {
 	Setting       string
-	Steps         int    // things that happened, with those that were done again to get back to a place
-	States, Edges int    // of the specification, as far as the engine goes
-	Hit           int    // edges that happened
-	Hash          uint64 // of all that happened, in order
-	Never         map[string]int
-	Examples      []string // of edges that never happened
+	Steps         int            // things that happened, with those that were done again to get back to a place
+	States, Edges int            // of the specification, as far as the engine goes
+	Hit           int            // edges that happened
+	Hash          uint64         // of all that happened, in order
+	Never         map[string]int // edges that never happened, by action and reason
+	Examples      []string       // of edges that never happened
 	Difference    *Difference
 }
 
@@ -197,7 +197,11 @@ func (c *walker) missed() {
 			if c.hit[c.base[i]+o] {
 				continue
 			}
-			c.cov.Never[c.g.names[e.Action]]++
+			why := "not drawn in so many steps"
+			if n := &c.g.Nodes[i]; len(c.g.due(&n.State, &n.Hist)) > 0 {
+				why = "another order of what the engine does in one step"
+			}
+			c.cov.Never[c.g.names[e.Action]+": "+why]++
 			if len(c.cov.Examples) < 5 {
 				var path []string
 				for _, x := range append(c.g.path(int32(i)), edge{c.g.names[e.Action], e.Args}) {

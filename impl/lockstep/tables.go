@@ -91,7 +91,7 @@ func WriteCuts(out io.Writer, all []*Report) error {
 	return nil
 }
 
-// WriteNever lists what a simulation never took: how many edges of each action, and the shortest ways to some.
+// WriteNever lists what a simulation never took: how many edges of each action and why, and the shortest ways to some.
 func (c *Coverage) WriteNever(out io.Writer) {
 	for _, a := range slices.Sorted(maps.Keys(c.Never)) {
 		_, _ = fmt.Fprintf(out, "    never: %d of %s\n", c.Never[a], a)
