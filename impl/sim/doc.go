@@ -6,6 +6,7 @@
 // read compares them all), that every request gets one answer and no false success, and that every page comes back. It does
 // not show anything about sockets, real memory or wall time: those are tested in impl/transport and impl/node.
 //
-// Tests and `kvfence simulate` call it. Read next: world.go (the loop), net.go, prefill.go and decode.go (drivers), oracle.go
-// (what is checked), random.go (what a seed does).
+// Tests, impl/plants and `kvfence simulate` call it. Read next: world.go and choice.go (the loop), prefill.go, decode.go and net.go
+// (drivers), kinds.go and director.go (what a seed does), oracles.go and oracle.go (what is judged), run.go, script.go and shrink.go
+// (scripts of runs), many.go and result.go (many seeds). docs/simulation.md is the page for people.
 package sim
