@@ -16,6 +16,7 @@ func harmless() map[string]string {
 		"generation of TakeSource":          "of a source page that nothing is sealed in, posted from or offered: no other line names its generation",
 		"older generation of TakeSource":    "likewise",
 		"line dropped: Failure":             "a request that is refused before it has a transfer is one line, and nobody else hears of it",
+		"Did Unpublish removed":             "of a page that is not handed out again: to the specification it is published on",
 		"Did QuarantineEnd removed":         "its pages stay with it, as if a fence were still out; where it shares or has grown nothing, and a fence of its link comes back, it is due",
 		"put-out VoidTags removed":          "of pages that are taken back before they are granted",
 		"put-out Send abort removed":        "to a link that is fenced in the same step",
@@ -120,6 +121,16 @@ func item(i int, by uint64) func([]spec.TraceLine, place) []spec.TraceLine {
 	return changeOut(func(o *spec.TraceOut) { o.Items = slices.Clone(o.Items); o.Items[0][i] += by })
 }
 
+// exchange swaps two pages, with their generations, of the first two items.
+func exchange(i int) func([]spec.TraceLine, place) []spec.TraceLine {
+	return changeOut(func(o *spec.TraceOut) {
+		o.Items = slices.Clone(o.Items)
+		for _, j := range []int{i, i + 1} {
+			o.Items[0][j], o.Items[1][j] = o.Items[1][j], o.Items[0][j]
+		}
+	})
+}
+
 func items(o *spec.TraceOut) bool { return len(o.Items) > 0 }
 
 func pagesOf(o *spec.TraceOut) bool { return !o.Pages.IsZero() }
@@ -127,6 +138,9 @@ func pagesOf(o *spec.TraceOut) bool { return !o.Pages.IsZero() }
 func alteredOuts() []alteration {
 	return []alteration{
 		{"Post: destination page", eachOut("Post", "", items), item(5, 1)},
+		{"Post: two pages of one lease exchanged", eachOut("Post", "", func(o *spec.TraceOut) bool { return len(o.Items) > 1 && o.Items[0][0] == o.Items[1][0] }), exchange(5)},
+		{"Post: two sources of one lease exchanged", eachOut("Post", "", func(o *spec.TraceOut) bool { return len(o.Items) > 1 && o.Items[0][0] == o.Items[1][0] }), exchange(3)},
+		{"PullCopy: two pages of one lease exchanged", eachOut("PullCopy", "", func(o *spec.TraceOut) bool { return len(o.Items) > 1 && o.Items[0][0] == o.Items[1][0] }), exchange(5)},
 		{"Post: destination generation", eachOut("Post", "", items), item(6, 1)},
 		{"Post: source page", eachOut("Post", "", items), item(3, 1000)},
 		{"Post: source generation", eachOut("Post", "", items), item(4, 1)},

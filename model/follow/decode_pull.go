@@ -72,6 +72,7 @@ func (f *Follower) pullBegin(r *decodeRank, k *decodeLink, o *owe, l *spec.Trace
 			if !f.require(planned && gen == Gen(it[6]) && o.owed[key], "PullCopy", `<<l, p>> \in dpage`, "page %d generation %d is not of the lease, or not owed by this link", it[5], it[6]) {
 				continue
 			}
+			f.require(it[2] < uint64(len(x.table[it[0]])) && x.table[it[0]][it[2]] == spec.TracePage{it[5], it[6]}, "PullCopy", `<<l, p>> \in dpage: the page of that index`, "index %d goes to page %d", it[2], it[5])
 			f.pulledSource(k, x, it)
 			o.pulled[at{key, Chan(job.ID)}] = &write{at: at{key, Chan(job.ID)}, placing: true, pay: x.id}
 		}
@@ -86,6 +87,7 @@ func (f *Follower) pulledSource(k *decodeLink, x *decodeLease, it spec.TraceItem
 	if p == nil {
 		return
 	}
+	f.placed(p.rank, p, it)
 	src := p.rank.phys[srcKey(int(it[0]), it[3])]
 	f.require(src != nil && src.gen == it[4] && src.holder(p.job), "PullCopy", `sown[q] = l /\ sst[q] = "sealed"`, "source page %d generation %d is not held for lease %d", it[3], it[4], x.id&numbers>>subBits)
 }

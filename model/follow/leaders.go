@@ -186,7 +186,11 @@ func (f *Follower) leaderOut(r *decodeLeader, l *spec.TraceLine, o *spec.TraceOu
 	case "Answer":
 		f.leaderAnswer(r, l, o)
 	case "SendLeader":
-		if id, known := f.ids[o.Transfer]; o.Message == "drop" && known {
+		id, known := f.ids[o.Transfer]
+		if o.Message == "ask" {
+			f.require(known && f.s.transfer(id).lead >= leadAsking && f.s.transfer(id).lead <= leadRun, "Send ask", `lead[t] \notin {"new", "submitted", "refused"}`, "transfer %s", o.Transfer)
+		}
+		if o.Message == "drop" && known {
 			t := f.s.transfer(id)
 			f.require(t.lead == leadFailed || t.lead == leadOk, "Drop", `lead[t] \in {"ok", "failed"}`, "transfer %s is %s", o.Transfer, leadNames[t.lead])
 		}
@@ -276,6 +280,12 @@ func (f *Follower) prefillLeaderLine(l *spec.TraceLine) error {
 			continue // of another life of prefill: a repeat changes nothing
 		}
 		f.do(Act{Name: d.Name, T: f.transfer(d.Transfer)})
+	}
+	for i := range l.Out {
+		if o := &l.Out[i]; o.Kind == "ReplyLeader" && o.Message == "asked" {
+			id, known := f.ids[o.Transfer]
+			f.require(!known || f.word(id, "asked by "+l.Node.Hex()), "Send asked", "pask[t]", "transfer %s", o.Transfer)
+		}
 	}
 	return nil
 }

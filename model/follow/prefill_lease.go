@@ -126,6 +126,7 @@ func (f *Follower) postItem(p *prefillRank, k *prefillLink, x *prefillLease, b *
 	src := p.phys[phys]
 	f.require(src != nil && src.gen == it[4] && src.holder(x.job), "Post", "sown[k, q] = l", "source page %d generation %d is not held for the lease", it[3], it[4])
 	shared := src != nil && src.owner != nil && src.owner.key != x.job && src.owner.transfer != x.job || src != nil && src.owner == nil
+	f.placed(p, x, it)
 	f.require(shared || x.sealed[[3]uint64{it[0], it[1], it[2]}], "Post", `SealedOnly => sst[k, q] = "sealed"`, "component %d part %d index %d", it[0], it[1], it[2])
 	delete(x.sealed, [3]uint64{it[0], it[1], it[2]})
 	if k.to == nil {
@@ -134,6 +135,11 @@ func (f *Follower) postItem(p *prefillRank, k *prefillLink, x *prefillLease, b *
 	node := f.s.links[k.to.k].node
 	key := pageKey(node, c, it[5])
 	y := f.s.lease(x.id)
+	if r := f.decodes[k.decode]; r != nil {
+		if d := r.leases[spec.LeaseID(x.id&numbers>>subBits)]; d != nil && d.id == x.id {
+			f.require(it[2] < uint64(len(d.table[c])) && d.table[c][it[2]] == spec.TracePage{it[5], it[6]}, "Post", "gpage[l, p]: the page of that index", "index %d goes to page %d generation %d", it[2], it[5], it[6])
+		}
+	}
 	f.require(y.at[key] == Gen(it[6]), "Post", "gpage[l, p]", "page %d generation %d, granted is %d", it[5], it[6], y.at[key])
 	if o := y.on(k.to.k); o != nil && f.s.current(o) {
 		f.require(o.hold, "Post", "AckMeansDrained: nothing is posted after its receipt", "lease %d", x.id&numbers>>subBits)
@@ -152,6 +158,14 @@ func (f *Follower) postItem(p *prefillRank, k *prefillLink, x *prefillLease, b *
 	b.pages = append(b.pages, key)
 }
 
+// placed: what is sealed, posted or offered of an index is the job's page of that index.
+func (f *Follower) placed(p *prefillRank, x *prefillLease, it spec.TraceItem) {
+	if j := p.jobOf(x.job); j != nil && it[0] < uint64(spec.ComponentCount) {
+		t := j.table[it[0]]
+		f.require(it[2] < uint64(len(t)) && t[it[2]] == spec.TracePage{it[3], it[4]}, "Post", "src[l, k, p, c] = q: the source page of that index", "index %d of component %d comes from page %d generation %d", it[2], it[0], it[3], it[4])
+	}
+}
+
 // prefillJobDid takes what a job does with source pages.
 func (f *Follower) prefillJobDid(p *prefillRank, l *spec.TraceLine, d *spec.TraceDid) {
 	j := p.jobs[d.Job]
@@ -159,7 +173,7 @@ func (f *Follower) prefillJobDid(p *prefillRank, l *spec.TraceLine, d *spec.Trac
 	case "TakeSource":
 		f.require(d.Shared == 0 || says(l, "Compute", 0, 0), "Compute", "what is shared was computed before", "job %s", d.Job)
 		f.require(j == nil, "TakeSource", "sown[k, q] = 0", "job %s has its pages", d.Job)
-		j = &sourceJob{key: d.Job, transfer: d.Transfer, domain: d.Domain, shared: map[uint64]bool{}}
+		j = &sourceJob{key: d.Job, transfer: d.Transfer, domain: d.Domain, shared: map[uint64]bool{}, table: d.Pages}
 		p.jobs[d.Job] = j
 		f.adopt(p, j)
 		f.takeSources(p, l, d, j)

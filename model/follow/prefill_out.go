@@ -73,6 +73,7 @@ func (f *Follower) prefillMarks(p *prefillRank, l *spec.TraceLine) {
 	if e.Kind == "ConnectIn" && !says(l, "Accept", e.Peer, 0) {
 		return // it waits, or is refused
 	}
+	f.require(max(k.took, k.own) >= e.Mark, "RecvMark", "what was given is acted upon", "mark %d came, taken is %d", e.Mark, k.took)
 	if k.to != nil && f.s.links[k.to.k].pinc == k.to.life(p.inc) {
 		m := leaseKey(f.s.links[k.to.k].node, e.Mark)
 		f.require(f.s.links[k.to.k].pmark >= m, "RecvMark", "what was given is acted upon", "mark %d came, taken is %d", e.Mark, f.s.links[k.to.k].pmark&numbers>>subBits)
@@ -90,6 +91,7 @@ func (f *Follower) prefillSeal(p *prefillRank, k *prefillLink, l *spec.TraceLine
 	x := k.leases[o.Lease]
 	for _, it := range o.Items {
 		src := p.phys[srcKey(int(it[0]), it[3])]
+		f.placed(p, x, it)
 		f.require(src != nil && src.gen == it[4] && src.holder(x.job), "Seal", "sown[k, q] = l", "source page %d generation %d is not held for lease %d", it[3], it[4], o.Lease)
 		if j := p.jobOf(x.job); j != nil && p.tokens > 0 {
 			f.require(j.last || it[0] == uint64(spec.KV) && (it[2]+1)*p.tokens <= j.computed, "Seal", `sst[k, q] = "computed"`, "index %d of component %d, %d tokens are computed", it[2], it[0], j.computed)

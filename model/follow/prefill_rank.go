@@ -28,6 +28,8 @@ type prefillLink struct {
 	epoch  spec.Epoch
 	epochs []spec.Epoch // that it accepted
 	leases map[spec.LeaseID]*prefillLease
+	took   spec.LeaseID // highest mark that was taken
+	heard  spec.LeaseID // highest mark that came
 	mark   spec.LeaseID // taken before the link was bound
 	fenced []spec.Epoch // likewise
 	own    spec.LeaseID // its own mark
@@ -61,6 +63,7 @@ type sourceJob struct {
 	domain   spec.TraceDomain
 	pages    []uint64
 	shared   map[uint64]bool
+	table    spec.TracePages // by index
 	computed uint64
 	last     bool
 	leases   []*prefillLease
@@ -152,6 +155,11 @@ func (f *Follower) prefillStart(l *spec.TraceLine) error {
 // prefillBefore takes what an event proves: a batch that ended has read its sources; a half has a transfer.
 func (f *Follower) prefillBefore(p *prefillRank, l *spec.TraceLine) {
 	e := &l.Event
+	defer func() {
+		if k := p.peers[e.Peer]; k != nil && e.From == k.decode {
+			k.heard = max(k.heard, e.Mark)
+		}
+	}()
 	switch e.Kind {
 	case "ConnectIn":
 		if p.peers[e.Peer] == nil {
@@ -243,6 +251,8 @@ func (f *Follower) prefillLinkDid(p *prefillRank, l *spec.TraceLine, d *spec.Tra
 	case "Accept":
 		f.prefillAccept(p, k, l, d)
 	case "RecvMark":
+		f.require(d.Mark <= k.heard, "RecvMark", "Arrives(m <= dmark[k])", "mark %d is taken, %d came", d.Mark, k.heard)
+		k.took = max(k.took, d.Mark)
 		k.passed(d.Mark)
 		if k.to == nil {
 			k.mark = d.Mark
@@ -278,7 +288,7 @@ func (f *Follower) prefillAccept(p *prefillRank, k *prefillLink, l *spec.TraceLi
 			x.pmark = 0
 		}
 		clear(k.leases)
-		k.own, k.ended, k.asked = 0, 0, 0
+		k.own, k.took, k.ended, k.asked = 0, 0, 0, 0
 	}
 	k.epoch = d.Epoch
 	for id, x := range k.leases { // of epochs that are over
