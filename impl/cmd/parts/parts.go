@@ -162,7 +162,12 @@ func partsOf(set string) []part {
 		histories := part{"histories", "histories of ten thousand operations and more over several nodes", time.Hour, nil, func(e *env) {
 			e.goTestWith([]string{"KVFENCE_HISTORY_LONG=1"}, "-race", "-count=1", "-timeout=50m", "-run=History", "./impl/node", "./impl/gateway")
 		}}
-		return []part{buildPart(), testPart(), histories, tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
+		follow := part{"follow", "more seeds and states under the specification at any size, more altered traces", time.Hour, nil, func(e *env) {
+			e.goTest("-count=1", "-timeout=50m", "-run=EveryStep", "./impl/sim", "-sim.follow=2000")
+			e.goTest("-count=1", "-timeout=50m", "-run=Altered", "./impl/check", "-check.seeds=14", "-check.each=3")
+			e.goTest("-count=1", "-timeout=50m", "./model/follow", "-follow.states=5000")
+		}}
+		return []part{buildPart(), testPart(), histories, follow, tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
 			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
