@@ -95,7 +95,9 @@ func (s dleaseState) String() string {
 }
 
 // Detail looks at one page of decode's pool; a page outside of the pool is free with generation 0.
-func (r *DecodeRank) Detail(c spec.Component, p spec.PageID) PageDetail { return detailOf(r.pools[c], p) }
+func (r *DecodeRank) Detail(c spec.Component, p spec.PageID) PageDetail {
+	return detailOf(r.pools[c], p)
+}
 
 // Detail looks at one source page; a page outside of the pool is free with generation 0.
 func (r *PrefillRank) Detail(c spec.Component, p spec.PageID) PageDetail {
