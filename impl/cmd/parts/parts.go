@@ -30,7 +30,7 @@ func buildPart() part {
 
 // unraced are packages whose tests are one goroutine that computes for minutes: the race detector has nothing to find there (what runs
 // simulations side by side is tested under it in impl/cmd/kvfence).
-func unraced() []string { return []string{"kvfence/model", "kvfence/proofs/coq", "kvfence/impl/sim"} }
+func unraced() []string { return []string{"kvfence/model", "kvfence/proofs/coq", "kvfence/impl/sim", "kvfence/impl/lockstep", "kvfence/model/follow"} }
 
 func testPart() part {
 	return part{"test", "go test -race of every package", 18 * time.Minute, nil, func(e *env) {
