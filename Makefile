@@ -56,8 +56,8 @@ mutants: setup ## guards and updates dropped one at a time in TLA+, model, proof
 
 sim: $(BIN) ## the engine's machines in a simulated cluster (ARGS are kvfence simulate's); each step of the specification on them; planted faults
 	$(BIN) simulate --scripts build $(ARGS)
-	$(GO) run ./impl/cmd/lockstep replay -share 50
-	$(GO) run ./impl/cmd/lockstep cover -steps 20000
+	$(GO) run ./impl/cmd/lockstep replay -share 25
+	$(GO) run ./impl/cmd/lockstep cover push fence restart torn flip tail life big again
 	$(GO) run ./impl/cmd/plants -pinned
 
 bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)

@@ -30,7 +30,9 @@ func buildPart() part {
 
 // unraced are packages whose tests are one goroutine that computes for minutes: the race detector has nothing to find there (what runs
 // simulations side by side is tested under it in impl/cmd/kvfence).
-func unraced() []string { return []string{"kvfence/model", "kvfence/proofs/coq", "kvfence/impl/sim", "kvfence/impl/lockstep", "kvfence/model/follow"} }
+func unraced() []string {
+	return []string{"kvfence/model", "kvfence/proofs/coq", "kvfence/impl/sim", "kvfence/impl/lockstep", "kvfence/model/follow"}
+}
 
 func testPart() part {
 	return part{"test", "go test -race of every package", 18 * time.Minute, nil, func(e *env) {
@@ -119,6 +121,11 @@ func lockstepPart(limit time.Duration, replay, cover []string) part {
 	}}
 }
 
+// smallSettings are those of lock-step that simulation reaches wholly within half a minute; the others are make test-long's.
+func smallSettings() []string {
+	return []string{"push", "fence", "restart", "torn", "flip", "tail", "life", "big", "again"}
+}
+
 // plantsPart plants the public faults in the engine: each must be refused by name.
 func plantsPart(limit time.Duration, args ...string) part {
 	return part{"plants", "the public faults planted in the engine are refused", limit, []string{"go.mod", "spec", "model", "impl"}, func(e *env) {
@@ -175,6 +182,6 @@ func partsOf(set string) []part {
 	}
 	return []part{
 		buildPart(), testPart(), tlcPart(12 * time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
-		mutantsPart(6 * time.Minute), simPart(4*time.Minute, "12000000"), lockstepPart(4*time.Minute, []string{"-share", "50"}, []string{"-steps", "20000"}), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
+		mutantsPart(6 * time.Minute), simPart(4*time.Minute, "24000000"), lockstepPart(4*time.Minute, []string{"-share", "25"}, smallSettings()), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
 	}
 }
