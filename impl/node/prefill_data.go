@@ -111,7 +111,7 @@ func (r *prefillRank) post(a core.Post) {
 		}
 		total += uint64(used)
 		b.Writes = append(b.Writes, transport.Write{
-			Component: it.Part.Component, Part: it.Part.Index, Index: it.Index, Src: it.Src.Page, SrcSegs: segs, Dst: it.Dst, Tag: it.Tag,
+			Component: it.Part.Component, Part: it.Part.Index, Of: it.Part, Index: it.Index, Src: it.Src.Page, SrcSegs: segs, Dst: it.Dst, Tag: it.Tag,
 		})
 	}
 	r.side.metrics.posted(total)

@@ -24,6 +24,25 @@ type Grants struct {
 	strays  []*granted // revoked while something of them was being placed, which has not ended
 	placing map[spec.Epoch]int
 	shapes  map[shapeKey]*shape
+
+	windows      Windows // nil: nothing but this table says what lands
+	windowsEpoch spec.Epoch
+}
+
+// Windows is an adapter that enforces leases itself, for one-sided writes that no placer checks. Its owner opens rights for what
+// is granted and takes them back. A lease with rights counts as being placed until release is called, which the adapter does when it
+// has taken back all of them, with success, or has freed them with the link's queue pairs. Calls come one at a time for each
+// link; they do not block.
+type Windows interface {
+	Grant(m spec.Grant, release func())
+	Revoke(lease spec.LeaseID)
+}
+
+// Enforce names the adapter for the leases of epoch e that are allowed from now on.
+func (g *Grants) Enforce(e spec.Epoch, w Windows) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.windows, g.windowsEpoch = w, e
 }
 
 // granted is one lease's right on this link.
@@ -90,11 +109,20 @@ func NewGrants(mem device.Memory) *Grants {
 // is not above every lease allowed before (they rise in the order of grants) never is, so that neither a repeated grant nor a
 // mistaken one reopens pages that have landed, or were revoked. The slices of m belong to the table until Revoke.
 func (g *Grants) Allow(m spec.Grant) bool {
+	w, release, entered := g.allow(m)
+	if w != nil {
+		w.Grant(m, release)
+	}
+	return entered
+}
+
+// allow enters a lease; with windows it counts as being placed until release.
+func (g *Grants) allow(m spec.Grant) (w Windows, release func(), entered bool) {
 	l := &granted{pages: m.Pages, digests: m.Digests}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m.Lease <= g.last {
-		return false
+		return nil, nil, false
 	}
 	g.last = m.Lease
 	for _, p := range m.Parts {
@@ -115,7 +143,17 @@ func (g *Grants) Allow(m spec.Grant) bool {
 		l.parts[p.Component][p.Index] = gp
 	}
 	g.leases[m.Lease] = l
-	return true
+	if g.windows == nil || g.windowsEpoch != g.epoch {
+		return nil, nil, true
+	}
+	e := g.epoch
+	g.placing[e]++
+	l.placing++
+	return g.windows, sync.OnceFunc(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.ended(e, l)
+	}), true
 }
 
 // newPart is nil for a part that names no bytes of the pool: nothing of it may land.
@@ -178,11 +216,17 @@ func (gp *grantedPart) shape(at int) *shape {
 
 // Revoke takes a lease out: no further placement of it begins. It proves nothing about those in progress.
 func (g *Grants) Revoke(lease spec.LeaseID) {
+	if w := g.revoke(lease); w != nil {
+		w.Revoke(lease)
+	}
+}
+
+func (g *Grants) revoke(lease spec.LeaseID) Windows {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.leases[lease]
 	if l == nil {
-		return
+		return nil
 	}
 	for _, parts := range l.parts {
 		for _, gp := range parts {
@@ -193,6 +237,10 @@ func (g *Grants) Revoke(lease spec.LeaseID) {
 	if l.placing > 0 {
 		g.strays = append(g.strays, l)
 	}
+	if g.windowsEpoch != g.epoch {
+		return nil
+	}
+	return g.windows
 }
 
 // Strays reports whether something of a revoked lease is still being placed into one of these pages. A receipt says that nothing is;
@@ -307,12 +355,17 @@ func (g *Grants) End(p Placement, done bool, digest uint64) {
 			p.gp.digest[p.at] = digest
 		}
 	}
-	if p.lease.placing--; p.lease.placing == 0 && len(g.strays) > 0 {
-		g.strays = slices.DeleteFunc(g.strays, func(l *granted) bool { return l == p.lease })
+	g.ended(p.epoch, p.lease)
+}
+
+// ended counts a placer, or an adapter's rights, out.
+func (g *Grants) ended(e spec.Epoch, l *granted) {
+	if l.placing--; l.placing == 0 && len(g.strays) > 0 {
+		g.strays = slices.DeleteFunc(g.strays, func(x *granted) bool { return x == l })
 		g.idle.Broadcast()
 	}
-	if g.placing[p.epoch]--; g.placing[p.epoch] == 0 {
-		delete(g.placing, p.epoch)
+	if g.placing[e]--; g.placing[e] == 0 {
+		delete(g.placing, e)
 		g.idle.Broadcast()
 	}
 }

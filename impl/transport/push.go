@@ -7,6 +7,7 @@ import "kvfence/spec"
 type Write struct {
 	Component spec.Component
 	Part      spec.PartIndex
+	Of        spec.Part   // the part itself; Part is its index. One-sided fabrics find the destination's segments by it
 	Index     uint32      // page index within the lease's component
 	Src       spec.PageID // source page; it stays held until Posted
 	SrcSegs   []spec.Segment
@@ -54,6 +55,15 @@ type Target interface {
 
 // Cutter is a Target whose streams can be ended as if they had been lost: their readers stop at once, and TargetSink.Lost is called.
 type Cutter interface{ Cut() }
+
+// Settler is a Target whose adapter holds the right to write for a lease until told otherwise. Settle takes back the rights of all
+// revoked leases and waits until the adapter has said so, or has lost the link. What it could not take back still counts as
+// being placed (Grants.Strays).
+type Settler interface{ Settle() }
+
+// FenceFailer is a TargetSink or SourceSink that can hear that a fence could not be completed. It is called in Fenced's place:
+// something of the epoch may still land, or be read, and only the end of this process is proof.
+type FenceFailer interface{ FenceFailed(err error) }
 
 // TargetSink receives what happened at the target. Calls come from the transport's goroutines.
 type TargetSink interface {

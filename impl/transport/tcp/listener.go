@@ -26,7 +26,7 @@ type Listener struct {
 	denied atomic.Uint64
 
 	mu       sync.Mutex
-	expected map[linkKey]*source
+	expected map[linkKey]taker
 }
 
 // linkKey is what a hello names.
@@ -54,7 +54,7 @@ func Listen(addr string, mem device.Memory, opts Options) (*Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data listener: %w", err)
 	}
-	l := &Listener{ln: ln, mem: mem, opts: opts, slots: make(chan struct{}, opts.Pending), expected: map[linkKey]*source{}}
+	l := &Listener{ln: ln, mem: mem, opts: opts, slots: make(chan struct{}, opts.Pending), expected: map[linkKey]taker{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.wg.Add(1)
 	go l.accept()
@@ -73,20 +73,29 @@ func (l *Listener) Expect(info transport.LinkInfo, sink transport.SourceSink) (t
 	if info.Key == [32]byte{} {
 		return nil, fmt.Errorf("%w: the link has no key", transport.ErrAuth)
 	}
+	s := &source{info: info, mem: l.mem, opts: l.opts, rep: newReporter(sink), carried: map[spec.LeaseID]uint32{}}
+	gone, err := l.expect(info, s)
+	if err != nil {
+		return nil, err
+	}
+	s.gone = gone
+	return s, nil
+}
+
+// expect enters who takes the streams of a link; gone takes it off again.
+func (l *Listener) expect(info transport.LinkInfo, t taker) (gone func(), err error) {
 	k := keyOf(info)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.expected[k] != nil {
 		return nil, fmt.Errorf("%w: %s to %s in epoch %d", ErrExpected, info.Prefill, info.Decode, info.Epoch)
 	}
-	s := &source{info: info, mem: l.mem, opts: l.opts, rep: newReporter(sink), carried: map[spec.LeaseID]uint32{}}
-	s.gone = func() {
+	l.expected[k] = t
+	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.expected, k)
-	}
-	l.expected[k] = s
-	return s, nil
+	}, nil
 }
 
 // Close stops listening, ends all connections that have not proved themselves, and waits for its goroutines. Streams that are
@@ -147,7 +156,7 @@ func (l *Listener) introduce(ctx context.Context, c *net.TCPConn, stop func() bo
 	if err != nil {
 		return err
 	}
-	var src *source
+	var src taker
 	h, err := challenge(conn, binding, func(h hello) ([32]byte, bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -155,16 +164,12 @@ func (l *Listener) introduce(ctx context.Context, c *net.TCPConn, stop func() bo
 		if src == nil {
 			return [32]byte{}, false
 		}
-		return src.info.Key, true
+		return src.key(), true
 	})
 	if err != nil {
 		return err
 	}
-	w, err := newWire(conn, c, l.opts.Spin)
-	if err != nil {
-		return err
-	}
-	return src.attach(h, conn, w, func() error {
+	return src.take(h, conn, c, func() error {
 		if !stop() {
 			return context.Cause(ctx)
 		}

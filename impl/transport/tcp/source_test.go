@@ -16,7 +16,7 @@ func write(src spec.PageID, segs ...spec.Segment) transport.Write {
 
 func TestSource_PostedBeforeAttach_WaitsInOrder(t *testing.T) {
 	ln, sink := newExpecting(t, Options{})
-	src := ln.expected[keyOf(linkInfo(1))]
+	src := ln.expected[keyOf(linkInfo(1))].(*source)
 	src.Post(transport.Batch{ID: 1, Lease: 1, Writes: []transport.Write{write(2, spec.Segment{Bytes: 128})}})
 	src.Notice(1, 5)
 	c := dialPeer(t, ln.Addr(), linkInfo(1), 0, 2, Options{})
@@ -69,7 +69,7 @@ func TestSource_WriteOutsideOfThePool_EndsUnsent(t *testing.T) {
 
 func TestSource_QueueOverItsBound_EndsWithFull(t *testing.T) {
 	ln, sink := newExpecting(t, Options{MaxQueued: 3})
-	src := ln.expected[keyOf(linkInfo(1))]
+	src := ln.expected[keyOf(linkInfo(1))].(*source)
 	w := write(0, spec.Segment{Bytes: 128})
 	src.Post(transport.Batch{ID: 1, Lease: 1, Writes: []transport.Write{w, w}})
 	src.Post(transport.Batch{ID: 2, Lease: 1, Writes: []transport.Write{w, w}})

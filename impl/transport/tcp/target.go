@@ -55,18 +55,31 @@ func Dial(ctx context.Context, addr string, info transport.LinkInfo, grants *tra
 }
 
 func dialStream(ctx context.Context, addr string, h hello, key [32]byte, opts Options) (wire, error) {
+	s, c, err := dialProved(ctx, addr, h, key, opts)
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWire(s, c, opts.Spin)
+	if err != nil {
+		_ = c.Close()
+	}
+	return w, err
+}
+
+// dialProved opens a connection that both ends have proved to be the link's.
+func dialProved(ctx context.Context, addr string, h hello, key [32]byte, opts Options) (net.Conn, *net.TCPConn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c, ok := conn.(*net.TCPConn)
 	if !ok {
 		_ = conn.Close()
-		return nil, fmt.Errorf("%w: %s is no TCP address", ErrOptions, addr)
+		return nil, nil, fmt.Errorf("%w: %s is no TCP address", ErrOptions, addr)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	w, err := func() (wire, error) {
+	s, err := func() (net.Conn, error) {
 		if err := opts.tune(c); err != nil {
 			return nil, err
 		}
@@ -74,10 +87,7 @@ func dialStream(ctx context.Context, addr string, h hello, key [32]byte, opts Op
 		if err != nil {
 			return nil, err
 		}
-		if err := prove(s, key, h, binding); err != nil {
-			return nil, err
-		}
-		return newWire(s, c, opts.Spin)
+		return s, prove(s, key, h, binding)
 	}()
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
@@ -87,9 +97,9 @@ func dialStream(ctx context.Context, addr string, h hello, key [32]byte, opts Op
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-		return nil, err
+		return nil, nil, err
 	}
-	return w, nil
+	return s, c, nil
 }
 
 // lose reports the first loss of a stream that no fence caused, and ends the others.

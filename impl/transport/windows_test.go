@@ -1,0 +1,71 @@
+package transport_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"kvfence/impl/transport"
+	"kvfence/spec"
+)
+
+// windows records what a table asks of an adapter.
+type windows struct {
+	granted []spec.LeaseID
+	revoked []spec.LeaseID
+	release map[spec.LeaseID]func()
+}
+
+func (w *windows) Grant(m spec.Grant, release func()) {
+	w.granted = append(w.granted, m.Lease)
+	w.release[m.Lease] = release
+}
+
+func (w *windows) Revoke(l spec.LeaseID) { w.revoked = append(w.revoked, l) }
+
+// A lease whose rights stand in the adapter counts as being placed, revoked or not, until the adapter has taken them back.
+func TestGrants_WindowsOfARevokedLease_AreStraysUntilReleased(t *testing.T) {
+	w := &windows{release: map[spec.LeaseID]func(){}}
+	g := transport.NewGrants(twoPools(t, 8))
+	g.Raise(3)
+	g.Enforce(3, w)
+	require.True(t, g.Allow(grant()))
+	require.False(t, g.Allow(grant()), "a repeated grant opens nothing")
+	require.Equal(t, []spec.LeaseID{5}, w.granted)
+	require.False(t, g.Strays(spec.KV, []spec.PageID{2}), "not revoked")
+	g.Revoke(5)
+	g.Revoke(5)
+	require.Equal(t, []spec.LeaseID{5}, w.revoked)
+	require.True(t, g.Strays(spec.KV, []spec.PageID{2}))
+	require.False(t, g.Strays(spec.KV, []spec.PageID{1}), "not its page")
+	w.release[5]()
+	w.release[5]()
+	require.False(t, g.Strays(spec.KV, []spec.PageID{2}))
+	g.WaitStrays()
+}
+
+// A fence waits for the rights of its epoch; the next epoch's leases go to the next adapter.
+func TestGrants_WindowsOfAnOldEpoch_HoldItsFence(t *testing.T) {
+	w := &windows{release: map[spec.LeaseID]func(){}}
+	g := transport.NewGrants(twoPools(t, 8))
+	g.Raise(3)
+	g.Enforce(3, w)
+	require.True(t, g.Allow(grant()))
+	g.Raise(4)
+	waited := make(chan struct{})
+	go func() {
+		g.Wait(4)
+		close(waited)
+	}()
+	select {
+	case <-waited:
+		t.Fatal("the fence did not wait for the adapter")
+	default:
+	}
+	again := grant()
+	again.Lease = 6
+	require.True(t, g.Allow(again))
+	require.Equal(t, []spec.LeaseID{5}, w.granted, "its adapter belongs to the old epoch")
+	w.release[5]()
+	<-waited
+}
