@@ -361,7 +361,7 @@ func (r *leaseRig) stirLeases(op *history.Client, rng *rand.Rand, stop chan stru
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(20+rng.IntN(200)) * time.Millisecond):
+		case <-time.After(time.Duration(2+rng.IntN(30)) * time.Millisecond):
 		}
 		moment(history.Fault{})
 		var before spec.Epoch
