@@ -73,7 +73,7 @@ func (l *Listener) Expect(info transport.LinkInfo, sink transport.SourceSink) (t
 	if info.Key == [32]byte{} {
 		return nil, fmt.Errorf("%w: the link has no key", transport.ErrAuth)
 	}
-	s := &source{info: info, mem: l.mem, opts: l.opts, rep: newReporter(sink), carried: map[spec.LeaseID]uint32{}}
+	s := &source{info: info, mem: l.mem, opts: l.opts, rep: transport.NewReporter(sink), carried: map[spec.LeaseID]uint32{}}
 	gone, err := l.expect(info, s)
 	if err != nil {
 		return nil, err

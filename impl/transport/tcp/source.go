@@ -25,7 +25,7 @@ type source struct {
 	info transport.LinkInfo
 	mem  device.Memory
 	opts Options
-	rep  *reporter
+	rep  *transport.Reporter
 	gone func() // takes the source off the listener
 	wg   sync.WaitGroup
 
@@ -54,7 +54,7 @@ func (s *source) Post(b transport.Batch) {
 		err = fmt.Errorf("%w: %d writes of at most %d", ErrQueueFull, s.queued, s.opts.MaxQueued)
 	}
 	if err != nil || len(b.Writes) == 0 {
-		s.rep.posted(b.ID, err)
+		s.rep.Posted(b.ID, err)
 		return
 	}
 	s.queued += len(b.Writes)
@@ -125,7 +125,7 @@ func (s *source) Notice(lease spec.LeaseID, number uint64) {
 		err = fmt.Errorf("%w: lease 0", ErrWrite)
 	}
 	if err != nil {
-		s.rep.noticed(lease, nil, err)
+		s.rep.Noticed(lease, nil, err)
 		return
 	}
 	o := op{notice: &notice{lease: lease, number: number}}
@@ -166,7 +166,7 @@ func (s *source) endLocked(ops []op, err error) {
 				b.err = err
 			}
 			if b.left--; b.left == 0 {
-				s.rep.posted(b.id, b.err)
+				s.rep.Posted(b.id, b.err)
 			}
 		}
 		if n := ops[i].notice; n != nil {
@@ -177,7 +177,7 @@ func (s *source) endLocked(ops []op, err error) {
 				if n.err != nil {
 					n.channels = nil
 				}
-				s.rep.noticed(n.lease, n.channels, n.err)
+				s.rep.Noticed(n.lease, n.channels, n.err)
 			}
 		}
 		ops[i] = op{}
@@ -247,7 +247,7 @@ func (s *source) lose(stream int, err error) error {
 		return s.over
 	}
 	err = fmt.Errorf("%w: stream %d of %s to %s in epoch %d: %w", transport.ErrStream, stream, s.info.Prefill, s.info.Decode, s.info.Epoch, err)
-	s.rep.lost(err)
+	s.rep.Lost(err)
 	s.finish(err)
 	return err
 }
@@ -280,6 +280,6 @@ func (s *source) Fence() {
 	s.gone()
 	go func() {
 		s.wg.Wait()
-		s.rep.fenced()
+		s.rep.Fenced()
 	}()
 }
