@@ -56,7 +56,7 @@ func senderScene(t *testing.T, seed int64) (*sender, *shortWire, *sourceSink, []
 	r := rand.New(rand.NewSource(seed))
 	mem, sink := memoryOf(t, kvLayout(16, 1, 0, 2, 2, 32)), newSourceSink()
 	fill(mem[spec.KV].Bytes, seed)
-	src := &source{mem: mem, rep: newReporter(sink), carried: map[spec.LeaseID]uint32{}, gone: func() {}}
+	src := &source{mem: mem, rep: transport.NewReporter(sink), carried: map[spec.LeaseID]uint32{}, gone: func() {}}
 	t.Cleanup(func() { src.Fence(); <-sink.done })
 	w := &shortWire{t: t, r: r}
 	s := &sender{src: src, w: w}
