@@ -56,7 +56,7 @@ func allowedImports() map[string][]string {
 		"impl/cmd":      {"*"},
 		// Launch arguments and the emulation: hosts of devices import them, not they the hosts.
 		"kernels": {"spec", "kernels"},
-		"fuzz":          {"*"},
+		"fuzz":    {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
 		// The specifications go into the binary with their runner, which shares the finder of the tools with the proofs.
