@@ -143,15 +143,15 @@ const (
 
 // VerifyState is struct kvf_verify_state.
 type VerifyState struct {
-	Step uint64
-	Done uint32
-	Zero uint32
+	Step   uint64
+	Done   uint32
+	States [TagStates]uint32
 }
 
 // VerifyBlock is struct kvf_verify_block.
 type VerifyBlock struct {
-	States    [TagStates]uint32
 	Kept      uint32
+	Zero      [3]uint32
 	Offenders [MaxOffenders]Offender
 }
 

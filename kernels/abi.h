@@ -141,21 +141,21 @@ KVF_ASSERT_SIZE(struct kvf_report, 296);
 
 enum { KVF_FLAG_UNSET = 0, KVF_FLAG_GOOD = 1, KVF_FLAG_BAD = 2 };
 
-/* What tagverify keeps between launches: zero before the first, in device memory. */
+/* What tagverify keeps between launches: zero before the first, in device memory. All but step is zero between launches. */
 struct kvf_verify_state {
   uint64_t step;
   uint32_t done; /* blocks of the running launch that are through */
-  uint32_t zero;
+  uint32_t states[KVF_TAG_STATES];
 };
-KVF_ASSERT_SIZE(struct kvf_verify_state, 16);
+KVF_ASSERT_SIZE(struct kvf_verify_state, 32);
 
 /* What one block of tagverify leaves for the last one. */
 struct kvf_verify_block {
-  uint32_t states[KVF_TAG_STATES];
   uint32_t kept;
+  uint32_t zero[3];
   struct kvf_offender offenders[KVF_OFFENDERS]; /* only the first `kept` are written */
 };
-KVF_ASSERT_SIZE(struct kvf_verify_block, 280);
+KVF_ASSERT_SIZE(struct kvf_verify_block, 272);
 
 /* kvf_tagverify. Blocks: capacity / KVF_VERIFY_ENTRIES, rounded up, at least one. count is read on the device, so a captured launch serves
  * every step; a count above capacity is bad as a whole. */
