@@ -82,6 +82,22 @@ func (r *Reporter) FenceFailed(err error) {
 	r.some.Signal()
 }
 
+// Stop ends a reporter of a source that never came to be: its sink hears nothing.
+func (r *Reporter) Stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last, r.sink = true, silent{}
+	r.some.Signal()
+}
+
+// silent is the sink of a stopped reporter.
+type silent struct{}
+
+func (silent) Posted(uint64, error)                        {}
+func (silent) Noticed(spec.LeaseID, []spec.Channel, error) {}
+func (silent) Lost(error)                                  {}
+func (silent) Fenced()                                     {}
+
 // Fenced tells a sink how its fence ended. One that cannot hear of a failure hears nothing: its fence never returns, which is the truth.
 func Fenced(sink interface{ Fenced() }, failed error) {
 	if failed == nil {

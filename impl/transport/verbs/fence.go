@@ -1,0 +1,207 @@
+//go:build verbs
+
+package verbs
+
+// #include "shim.h"
+import "C"
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"kvfence/impl/transport"
+)
+
+// stop makes a queue pair quiet: afterwards the adapter sends nothing of it, takes nothing for it, and reads no memory for it. Each step is seen, not
+// hoped for; spec/verbs-fence.md names what is assumed of the adapter. An error means that nothing is proved. Call it once.
+func (q *queue) stop() error {
+	q.mu.Lock()
+	q.closing = true
+	q.change.Broadcast()
+	q.mu.Unlock()
+	q.posters.Wait() // nobody posts behind the marker
+
+	if err := q.fault.error(q); err != nil { // A1: a queue pair in error takes and sends nothing
+		return fmt.Errorf("%w: %w", ErrFence, err)
+	}
+	if err := q.fault.query(q); err != nil { // A2: it is in error once a query says so
+		return fmt.Errorf("%w: %w", ErrFence, err)
+	}
+	if err := q.mark(); err != nil { // A3: requests complete in order; the marker is behind them all
+		return fmt.Errorf("%w: %w", ErrFence, err)
+	}
+	q.reapers.Wait()
+	if !q.drained() {
+		return fmt.Errorf("%w: the completion queue ended before the marker", ErrFence)
+	}
+	return nil
+}
+
+// steps are the fence's two steps at the queue pair; tests leave one out, and must be caught.
+type steps struct{ error, query func(*queue) error }
+
+func realSteps() steps {
+	return steps{
+		error: func(q *queue) error { return result("queue pair to ERROR", C.kv_qp_error(q.qp)) },
+		query: func(q *queue) error {
+			var state C.int
+			if err := result("query queue pair", C.kv_qp_state(q.qp, &state)); err != nil {
+				return err
+			}
+			if state != stateError {
+				return fmt.Errorf("the queue pair is in state %d, not in ERROR", int(state))
+			}
+			return nil
+		},
+	}
+}
+
+// mark posts the marker: a request that can only be flushed.
+func (q *queue) mark() error {
+	b := &batch{}
+	w := b.add(C.KV_SEND)
+	w.signaled = 1
+	if err := q.give(b, true, func(error) {}); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.marked = true
+	return nil
+}
+
+func (q *queue) drained() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.marked && q.recvOut == 0 && q.done == q.posted
+}
+
+// free destroys the queue pair and what belongs to it. A queue that ran must have been stopped. Safe to call again.
+func (q *queue) free() (err error) {
+	q.mu.Lock()
+	again := q.freed
+	q.freed = true
+	q.mu.Unlock()
+	if again {
+		return nil
+	}
+	if q.qp != nil {
+		err = result("destroy queue pair", C.kv_qp_free(q.qp))
+	}
+	if q.wait != nil {
+		q.wait.close()
+	}
+	if q.cq != nil {
+		err = errors.Join(err, result("destroy completion queue", C.kv_cq_free(q.cq)))
+	}
+	if q.channel != nil {
+		err = errors.Join(err, result("destroy completion channel", C.kv_channel_free(q.channel)))
+	}
+	err = errors.Join(err, q.recvMR.free())
+	if q.recvs != nil {
+		err = errors.Join(err, unix.Munmap(q.recvs))
+	}
+	return err
+}
+
+// flusher reads memory of this adapter by the adapter itself, on a pair of queue pairs of its own: the answer to that read cannot overtake
+// older writes of the same adapter, so they are in memory when it completes (A5).
+type flusher struct {
+	reader, server *queue
+	sink           []byte
+	sinkMR         region
+	source         region // remote right for the reader alone; its key leaves this process never
+	at             []byte
+}
+
+// newFlusher connects a pair on one rail. at is memory of the pools that the adapter may read.
+func newFlusher(r *rail, at []byte) (f *flusher, err error) {
+	f = &flusher{at: at[:min(len(at), 64)]}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.free())
+			f = nil
+		}
+	}()
+	if f.sink, err = arena(4096); err != nil {
+		return f, err
+	}
+	if f.sinkMR, err = r.hca.register(f.sink, localWrite); err != nil {
+		return f, err
+	}
+	if f.source, err = r.hca.register(f.at, remoteRead); err != nil {
+		return f, err
+	}
+	none := func(error) {}
+	if f.reader, err = newQueue(r, 0, none, nil); err != nil {
+		return f, err
+	}
+	if f.server, err = newQueue(r, 0, none, nil); err != nil {
+		return f, err
+	}
+	if err = result("let the flush read", C.kv_qp_init(f.server.qp, C.uint8_t(r.cfg.Port), 0, 1, 0)); err != nil {
+		return f, err
+	}
+	a, b := r.end(f.reader), r.end(f.server)
+	if err = errors.Join(f.reader.connect(a, b), f.server.connect(b, a)); err != nil {
+		return f, err
+	}
+	f.reader.start()
+	f.server.start()
+	return f, nil
+}
+
+// flush returns when a read has completed that began after the call.
+func (f *flusher) flush() error {
+	done := make(chan error, 1)
+	f.reader.push(job{
+		build: func(b *batch, _ int) (bool, error) {
+			w := b.add(C.KV_READ)
+			w.remote, w.key = addressOf(f.at), f.source.remote()
+			b.piece(w, addressOf(f.sink), uint32(len(f.at)), f.sinkMR.local())
+			return true, nil
+		},
+		end: func(err error) { done <- err },
+	})
+	return <-done
+}
+
+func (f *flusher) free() (err error) {
+	for _, q := range []*queue{f.reader, f.server} {
+		if q == nil {
+			continue
+		}
+		if q.running() {
+			err = errors.Join(err, q.stop())
+		}
+		err = errors.Join(err, q.free())
+	}
+	err = errors.Join(err, f.sinkMR.free(), f.source.free())
+	if f.sink != nil {
+		err = errors.Join(err, unix.Munmap(f.sink))
+	}
+	return err
+}
+
+// fenceAll stops queue pairs of one link, each on its rail. flush orders what they had placed (a target's).
+func fenceAll(qs []*queue, flush bool) (err error) {
+	for _, q := range qs {
+		err = errors.Join(err, q.stop())
+	}
+	if err != nil || !flush {
+		return err
+	}
+	for _, q := range qs {
+		if e := q.rail.flush(); e != nil {
+			err = errors.Join(err, fmt.Errorf("%w: flush read on %s: %w", ErrFence, q.rail.cfg.Device, e))
+		}
+	}
+	return err
+}
+
+// over is the error of operations on a fenced end.
+func over(info transport.LinkInfo) error {
+	return fmt.Errorf("%w: %s to %s in epoch %d", transport.ErrFenced, info.Prefill, info.Decode, info.Epoch)
+}
