@@ -17,7 +17,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long spec model proofs mutants sim bench soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long test-rdma spec model proofs mutants sim bench soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -38,6 +38,9 @@ test-fast: build/modules.stamp ## static build, vet, format, rules and short tes
 
 test-long: setup ## all checks with long runs: hours; PART='sim tlc' runs these; docs/long.json keeps what they came to
 	$(PARTS) -set long $(PART)
+
+test-rdma: setup ## the verbs transport in a machine with soft RoCE that it makes itself (ARGS are impl/cmd/rdma's)
+	$(GO) run ./impl/cmd/rdma $(ARGS)
 
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec

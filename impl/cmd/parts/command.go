@@ -131,15 +131,15 @@ func (e *env) counted(what string, closing *regexp.Regexp, why, name string, arg
 
 // needs reports whether a command is installed. Without it the part is a skip with its reason; in CI it fails.
 func (e *env) needs(what, command string) bool {
-	_, err := exec.LookPath(command)
+	there := have(command)
 	switch {
-	case err == nil:
+	case there:
 	case e.ci:
 		e.result.fail(what, command+" is not installed", e.out)
 	default:
 		e.result.skips = append(e.result.skips, skip{what, command + " is not installed (make setup, as root)"})
 	}
-	return err == nil
+	return there
 }
 
 func orElse(err, other error) error {
@@ -147,4 +147,14 @@ func orElse(err, other error) error {
 		return err
 	}
 	return other
+}
+
+// have finds a command, or a file that is named by its whole path.
+func have(what string) bool {
+	if strings.HasPrefix(what, "/") {
+		_, err := os.Stat(what)
+		return err == nil
+	}
+	_, err := exec.LookPath(what)
+	return err == nil
 }

@@ -23,6 +23,9 @@ func buildPart() part {
 		e.command("build", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-o", "bin/kvfence", "./impl/cmd/kvfence")
 		e.command("vet", nil, "go", "vet", "./...")
 		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
+		if e.needs("vet verbs", verbsHeader) {
+			e.command("vet verbs", nil, "go", "vet", "-tags=verbs", "./impl/transport/verbs", "./impl/node", "./impl/cmd/kvfence")
+		}
 		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "proofs", "fuzz", "rules_test.go")
 		e.goTest("-count=1", ".")
 	}}
@@ -35,7 +38,7 @@ func unraced() []string {
 }
 
 func testPart() part {
-	return part{"test", "go test -race of every package", 18 * time.Minute, nil, func(e *env) {
+	return part{"test", "go test -race of every package", 14 * time.Minute, nil, func(e *env) {
 		all, err := e.lines("go", "list", "./...")
 		if err != nil {
 			e.book("go list", err)
@@ -68,7 +71,7 @@ func tlcPart(limit time.Duration, args ...string) part {
 
 // proofsPart discharges the obligations; guards and edges are make proofs'.
 func proofsPart() part {
-	return part{"proofs", "the invariants for any size, by two solvers", 6 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
+	return part{"proofs", "the invariants for any size, by two solvers", 5 * time.Minute, []string{"TLA", "proofs", "impl/cmd/prove"}, func(e *env) {
 		if e.needs("proofs", "java") && e.needs("proofs", "z3") && e.needs("proofs", "cvc5") {
 			e.command("proofs", nil, "go", "run", "./impl/cmd/prove")
 		}
@@ -135,7 +138,7 @@ func plantsPart(limit time.Duration, args ...string) part {
 
 // chaosPart runs separate processes under faults: short storms, or all of them, longer, and a soak of ten minutes.
 func chaosPart(long bool) part {
-	limit, test, vars := 9*time.Minute, "8m", []string(nil)
+	limit, test, vars := 8*time.Minute, "7m", []string(nil)
 	if long {
 		limit, test = time.Hour, "55m"
 		vars = []string{"KVFENCE_CHAOS_LONG=1", "KVFENCE_CHAOS_SECONDS=60", "KVFENCE_SOAK_SECONDS=600"}
@@ -147,6 +150,21 @@ func chaosPart(long bool) part {
 
 func fuzzPart(each, all time.Duration) part {
 	return part{"fuzz", "each fuzz target, its corpus and then new inputs", all + 3*time.Minute, engine(), func(e *env) { e.fuzz(each, all) }}
+}
+
+// verbsHeader is what the native build needs beside a C compiler; the library itself is opened at run time.
+const verbsHeader = "/usr/include/infiniband/verbs.h"
+
+// rdmaClosing is the last line of impl/cmd/rdma.
+var rdmaClosing = regexp.MustCompile(`(?m)^(\d+) passed, (\d+) failed, (\d+) skipped`)
+
+// rdmaPart runs the verbs transport's tests in a machine with soft RoCE.
+func rdmaPart(limit time.Duration, args ...string) part {
+	return part{"rdma", "the verbs transport and its assumptions, in a machine with soft RoCE", limit, engine(), func(e *env) {
+		if e.needs("rdma", "qemu-system-x86_64") && e.needs("rdma", "gcc") && e.needs("rdma", verbsHeader) {
+			e.counted("rdma", rdmaClosing, "", "go", append([]string{"run", "./impl/cmd/rdma"}, args...)...)
+		}
+	}}
 }
 
 func benchSmokePart() part {
@@ -175,13 +193,13 @@ func partsOf(set string) []part {
 			e.goTest("-count=1", "-timeout=50m", "./model/follow", "-follow.states=5000")
 		}}
 		return []part{buildPart(), testPart(), histories, follow, tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
-			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour)}
+			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour), rdmaPart(time.Hour, "-limit", "55m", "-long")}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
 	return []part{
-		buildPart(), testPart(), tlcPart(12 * time.Minute), modelPart(6*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
-		mutantsPart(6 * time.Minute), simPart(4*time.Minute, "24000000"), lockstepPart(4*time.Minute, []string{"-share", "25"}, smallSettings()), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute),
+		buildPart(), testPart(), tlcPart(10 * time.Minute), modelPart(5*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
+		mutantsPart(5 * time.Minute), simPart(4*time.Minute, "24000000"), lockstepPart(4*time.Minute, []string{"-share", "25"}, smallSettings()), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute), rdmaPart(7 * time.Minute),
 	}
 }
