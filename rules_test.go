@@ -55,8 +55,9 @@ func allowedImports() map[string][]string {
 		"impl/plants":   {"spec", "model", "impl/core", "impl/sim", "impl/transport", "impl/overlay"},
 		"impl/cmd":      {"*"},
 		// Launch arguments and the emulation: hosts of devices import them, not they the hosts.
-		"kernels": {"spec", "kernels"},
-		"fuzz":    {"*"},
+		"kernels":       {"spec", "kernels"},
+		"kernels/check": {"spec", "kernels", "impl/device"},
+		"fuzz":          {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
 		// The specifications go into the binary with their runner, which shares the finder of the tools with the proofs.

@@ -60,15 +60,16 @@ func NewCut(p spec.Part, l spec.Layout, i uint32, layered bool) (Cut, error) {
 		p.HeadLo < s.HeadLo || p.HeadHi > s.HeadHi || p.HeadLo >= p.HeadHi {
 		return c, fmt.Errorf("%w: part %d (layers %d..%d, heads %d..%d) lies outside of the pool", spec.ErrPlan, p.Index, p.LayerLo, p.LayerHi, p.HeadLo, p.HeadHi)
 	}
+	if layered {
+		c.Flags, c.Layer = CutLayered, p.LayerLo-s.LayerLo
+	}
 	lo, hi := p.Tokens(l, i)
 	if lo >= hi {
 		return c, nil
 	}
 	layers := dimension{uint64(p.LayerHi - p.LayerLo), uint64(s.LayerStride)}
 	c.Offset = uint64(p.HeadLo-s.HeadLo)*uint64(s.HeadStride) + uint64(lo)*uint64(s.TokenStride)
-	if layered {
-		c.Flags, c.Layer = CutLayered, p.LayerLo-s.LayerLo
-	} else {
+	if !layered {
 		c.Offset += uint64(p.LayerLo-s.LayerLo) * uint64(s.LayerStride)
 	}
 	dims := []dimension{{uint64(hi - lo), uint64(s.TokenStride)}, {uint64(p.HeadHi - p.HeadLo), uint64(s.HeadStride)}, {uint64(m.KVs), uint64(s.KVStride)}}

@@ -19,7 +19,7 @@ KVF_KERNEL(kvf_scrub, kvf_scrub_args) {
     kvf_sync_block();
   }
   uint64_t base = (a.pages.layers != 0 ? kvf_load8(a.pages.layers + 8 * (uint64_t)span) : a.pages.base) + page * a.pages.stride;
-  uint64_t each = (a.span_bytes + a.slices - 1) / a.slices + 15 & ~15ull;
+  uint64_t each = ((a.span_bytes + a.slices - 1) / a.slices + 15) & ~15ull;
   uint64_t at = slice * each, end = at + each < a.span_bytes ? at + each : a.span_bytes;
   if ((a.pages.flags & KVF_VIEW_ALIGNED) != 0) {
     uint64_t word = (uint64_t)a.pattern << 32 | a.pattern;

@@ -68,7 +68,7 @@ KVF_FN uint32_t kvf_check(const kvf_verify_args &a, uint32_t entry, bool live, u
     if (differs != 0) state = other;
   }
   if (outside) state = KVF_TAG_OUTSIDE;
-  return live ? state : KVF_TAG_UNCHECKED;
+  return live ? state : (uint32_t)KVF_TAG_UNCHECKED;
 }
 
 /* The block's entries: their states and pages into shared memory. */
