@@ -155,7 +155,7 @@ func (m *Machine) Launch(name string, grid uint32, args any, seed uint64) (Count
 	if err != nil {
 		return Counts{}, err
 	}
-	m.put(byte('L'), name, grid, uint32(kernels.Threads), seed, string(b))
+	m.put(byte('L'), name, grid, seed, string(b))
 	text := m.text()
 	var c Counts
 	m.get(&c)

@@ -7,7 +7,7 @@
  *   F                                  all memory back, all watches gone
  *   O trigger u64, n u64, system u32, count u32, count times (address u64, n u64, bytes)
  *   U                                  all watches gone
- *   L name, grid u32, block u32, seed u64, args   -> error (empty: none), kvf_emu_counts; name, args, error are u32 length and bytes
+ *   L name, grid u32, seed u64, args   -> error (empty: none), kvf_emu_counts; name, args, error are u32 length and bytes
  *   T                                  -> number of rows u32, rows (type, field, offset u32, size u32)
  *   G                                  -> KVF_WARP u32 */
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "abi_table.h"
+#include "../../launch.h"
 #include "emulate.h"
 
 namespace {
@@ -96,17 +97,54 @@ void watch() {
   }
 }
 
-void launch() {
-  std::string name = in_text();
-  uint32_t grid = in<uint32_t>(), block = in<uint32_t>();
-  uint64_t seed = in<uint64_t>();
-  std::string args = in_text();
-  char error[512] = "";
+/* A launch as a driver: what launch.h asks for must be what the request says. */
+struct Launch {
+  std::string name, args;
+  uint32_t grid;
+  uint64_t seed;
+  char error[512];
   kvf_emu_counts counts;
-  memset(&counts, 0, sizeof counts);
-  kvf_emulate(name.c_str(), grid, block, args.data(), args.size(), seed, error, sizeof error, &counts);
-  out_text(error);
-  out(counts);
+};
+
+int launch_driver(void *driver, const char *kernel, uint32_t grid, const void *args, size_t n, void *) {
+  Launch &l = *(Launch *)driver;
+  if (l.name != kernel || l.grid != grid || n != l.args.size()) {
+    snprintf(l.error, sizeof l.error, "%s: launch.h asks for %s with %u blocks and %zu bytes, the request for %u and %zu", l.name.c_str(), kernel, grid, n, l.grid,
+             l.args.size());
+    return -1;
+  }
+  return kvf_emulate(kernel, grid, KVF_THREADS, args, n, l.seed, l.error, sizeof l.error, &l.counts);
+}
+
+template <class Args>
+int by_launcher(Launch &l, int (*f)(const kvf_launcher *, const Args *, void *)) {
+  Args a;
+  if (l.args.size() != sizeof a) return KVF_BAD_ARGUMENTS;
+  memcpy(&a, l.args.data(), sizeof a);
+  kvf_launcher driver = {&l, launch_driver};
+  return f(&driver, &a, nullptr);
+}
+
+int by_name(Launch &l) {
+  if (l.name == "kvf_digest") return by_launcher(l, kvf_launch_digest);
+  if (l.name == "kvf_gather") return by_launcher(l, kvf_launch_gather);
+  if (l.name == "kvf_scatter") return by_launcher(l, kvf_launch_scatter);
+  if (l.name == "kvf_convert") return by_launcher(l, kvf_launch_convert);
+  if (l.name == "kvf_tagverify") return by_launcher(l, kvf_launch_tagverify);
+  if (l.name == "kvf_scrub") return by_launcher(l, kvf_launch_scrub);
+  if (l.name == "kvf_tagput") return by_launcher(l, kvf_launch_tagput);
+  return kvf_emulate(l.name.c_str(), l.grid, KVF_THREADS, l.args.data(), l.args.size(), l.seed, l.error, sizeof l.error, &l.counts);
+}
+
+void launch() {
+  Launch l = {};
+  l.name = in_text();
+  l.grid = in<uint32_t>();
+  l.seed = in<uint64_t>();
+  l.args = in_text();
+  if (by_name(l) == KVF_BAD_ARGUMENTS) snprintf(l.error, sizeof l.error, "%s: bad arguments", l.name.c_str());
+  out_text(l.error);
+  out(l.counts);
 }
 
 void table() {
