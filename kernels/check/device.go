@@ -67,6 +67,7 @@ type bench struct {
 	d       Device
 	r       Draw
 	content *rand.Rand
+	odd     bool // sizes, strides or addresses that are no multiples of 16
 	regions []region
 	counts  emulation.Counts
 	err     error

@@ -8,15 +8,16 @@ import (
 // shapes draws two layouts of one meaning whose head ranges differ, each with its own order of dimensions and holes.
 func (b *bench) shapes(big bool) (src, dst spec.Layout) {
 	pick := func(what string, of ...uint32) uint32 { return of[b.r.Int(0, len(of)-1, what)] }
-	m := spec.Meaning{ByteOrder: "little", ElemBytes: pick("elem", 1, 2, 4), KVs: pick("kvs", 1, 2, 2), Layers: pick("layers", 1, 2, 3), Heads: pick("heads", 1, 2, 4, 5)}
-	wide := !b.chance(3, "odd sizes")
+	m := spec.Meaning{ByteOrder: "little", ElemBytes: pick("elem", 1, 2, 4), KVs: pick("kvs", 1, 2, 2), Layers: pick("layers", 1, 2, 3), Heads: pick("heads", 1, 2, 4, 8)}
+	b.odd = b.chance(3, "odd")
+	wide := !b.odd || b.chance(2, "odd only in memory")
 	if wide {
-		m.HeadDim = pick("dim", 16, 32, 64, 128)
+		m.HeadDim = pick("dim", 16, 64, 128, 128)
 	} else {
 		m.HeadDim = pick("odd dim", 1, 2, 3, 5, 7, 24)
 	}
-	m.TokensPerPage = pick("tokens", 1, 2, 8, 16, 17)
-	most := uint32(24 << 10)
+	m.TokensPerPage = pick("tokens", 1, 2, 16, 17, 32, 64)
+	most := uint32(64 << 10)
 	if big {
 		most = 300 << 10
 		m.HeadDim *= pick("longer", 1, 1, 4)
@@ -87,8 +88,10 @@ type pages struct {
 
 func (b *bench) pool(name string, l spec.Layout, writable bool) *pages {
 	p := &pages{layout: l}
-	room := []uint64{0, 0, 16, 3}[b.r.Int(0, 3, "room")]
-	skew := []uint64{0, 0, 16, 1}[b.r.Int(0, 3, "skew")]
+	room, skew := uint64(16*b.r.Int(0, 1, "room")), uint64(16*b.r.Int(0, 1, "skew"))
+	if b.odd {
+		room, skew = room+uint64(3*b.r.Int(0, 1, "odd room")), skew+uint64(b.r.Int(0, 1, "odd skew"))
+	}
 	for range l.Shape.Pages {
 		v := b.bytes(int(l.Shape.PageBytes))
 		p.start, p.end = append(p.start, v), append(p.end, append([]byte(nil), v...))
@@ -97,11 +100,20 @@ func (b *bench) pool(name string, l spec.Layout, writable bool) *pages {
 	if b.chance(3, "layers apart") && outermost(s, l.Equal.KVs, max(l.Equal.TokensPerPage, 1)) {
 		return b.layered(p, name, skew, room, writable)
 	}
-	p.stride = uint64(s.PageBytes) + room
+	p.stride = b.stride(s.PageBytes, room)
 	p.names = []string{name}
 	at := b.put(name, p.flat(p.start, 0, s.PageBytes), skew, writable)
 	p.view = kernels.NewView(at, p.stride, s.Pages)
 	return p
+}
+
+// stride is from one page to the next: odd ones rounded up half of the time, as allocators do.
+func (b *bench) stride(n uint32, room uint64) uint64 {
+	v := uint64(n) + room
+	if b.odd && b.chance(2, "rounded") {
+		v = (v + 15) / 16 * 16
+	}
+	return v
 }
 
 // outermost says that the layers of a page lie one after another, so that they can lie apart.
@@ -112,7 +124,7 @@ func outermost(s spec.Shape, kvs, tokens uint32) bool {
 
 func (b *bench) layered(p *pages, name string, skew, room uint64, writable bool) *pages {
 	s := p.layout.Shape
-	p.stride = uint64(s.LayerStride) + room
+	p.stride = b.stride(s.LayerStride, room)
 	var bases []kernels.Addr
 	for k := range s.LayerHi - s.LayerLo {
 		n := name + " layer " + string(rune('0'+k))

@@ -197,7 +197,7 @@ func (m *mover) arguments(slots int, pages uint32) *kernels.MoveArgs {
 	values := a.Place(m.items)
 	if m.chance(2, "other slices") {
 		most := a.Slices * a.SliceChunks
-		a.SliceChunks = uint32(m.r.Int(1, 12, "chunks of a slice"))
+		a.SliceChunks = uint32(m.r.Int(1, 4, "chunks of a slice"))
 		a.Slices = (most + a.SliceChunks - 1) / a.SliceChunks
 	}
 	before := m.stage

@@ -3,6 +3,7 @@
 #ifndef KVF_EMULATION_MACHINE_H
 #define KVF_EMULATION_MACHINE_H
 
+#include <bitset>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,7 @@ struct Thread {
   Wait wait = Wait::kNone;
   uint32_t value = 0, other = 0; /* what it brought to a warp operation, and with which mask or lane */
   uint64_t result = 0;
+  uint64_t held_until = 0; /* a turn before which it runs only if others cannot */
   Buffer own;
 };
 
@@ -107,8 +109,13 @@ struct Machine {
   kvf_emu_counts counts{};
   std::string error;
 
+  std::bitset<KVF_THREADS> slow; /* threads, in every block, that the present whim holds back */
+  uint32_t whim_left = 0;        /* turns until the next */
+
   /* schedule.cc */
   void run();
+  uint32_t choose();
+  void new_whim();
   void start_block(Block &b, uint32_t index);
   void end_thread();
   void pause();       /* lets others run; the thread stays ready */

@@ -61,6 +61,7 @@ void Machine::start_block(Block &b, uint32_t index) {
     t.index = k;
     t.left = false;
     t.wait = Wait::kNone;
+    t.held_until = 0;
     t.own.clear();
     t.fiber.begin(thread_entry);
     ready.push_back(&t);
@@ -81,6 +82,7 @@ void Machine::end_thread() {
 }
 
 void Machine::pause() {
+  if (random.below(16) == 0) running->held_until = counts.turns + (1u << random.below(16));
   ready.push_back(running);
   sleep();
 }
@@ -161,6 +163,25 @@ void Machine::release_barrier(Block &b) {
   }
 }
 
+/* A new whim: some threads are not to run while any other can, for a time. Even chances alone would let no thread fall far behind. */
+void Machine::new_whim() {
+  whim_left = 1u << random.below(17);
+  uint32_t kind = random.below(6), thread = random.below(KVF_THREADS), warp = thread / kWarp;
+  slow.reset();
+  for (uint32_t k = 0; k < KVF_THREADS; k++) {
+    bool same_warp = k / kWarp == warp;
+    slow[k] = kind == 1 ? k == thread : kind == 2 ? same_warp : kind == 3 ? same_warp && k % kWarp != 0 : kind == 4 ? !same_warp : false;
+  }
+}
+
+/* The index in ready of who runs next. */
+uint32_t Machine::choose() {
+  if (whim_left-- == 0) new_whim();
+  uint32_t n = (uint32_t)ready.size(), k = random.below(n);
+  for (uint32_t tries = 0; tries < 24 && (slow[ready[k]->index] || ready[k]->held_until > counts.turns); tries++) k = random.below(n);
+  return k;
+}
+
 void Machine::run() {
   uint32_t next = 0, resident = 1 + random.below(kResident), ended = 0;
   std::vector<uint32_t> order(grid); /* blocks begin in any order */
@@ -181,7 +202,7 @@ void Machine::run() {
       if (error.empty()) error = "no thread can run: a barrier that not all threads reach";
       break;
     }
-    uint32_t k = random.below((uint32_t)ready.size());
+    uint32_t k = choose();
     Thread &t = *ready[k];
     ready[k] = ready.back();
     ready.pop_back();
