@@ -109,7 +109,7 @@ func run(ctx context.Context, o options) (err error) {
 func build(ctx context.Context, o options, job string) (bins []rig.Binary, err error) {
 	for _, p := range o.pkgs {
 		name := strings.ReplaceAll(strings.Trim(strings.TrimPrefix(p, "./"), "/"), "/", "-") + ".test"
-		if err := command(ctx, "go", "test", "-c", "-tags", "verbs", "-o", filepath.Join(job, name), p); err != nil {
+		if err := command(ctx, "go", "test", "-c", "-tags", "verbs,rig", "-o", filepath.Join(job, name), p); err != nil {
 			return nil, err
 		}
 		args := []string{"-test.v", "-test.run", o.run, "-test.timeout", (o.limit - 20*time.Second).String()}
