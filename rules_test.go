@@ -47,6 +47,8 @@ func allowedImports() map[string][]string {
 		// Recorders of histories for tests.
 		"impl/histories": {"spec", "model/history", "impl/pages", "impl/workload"},
 		"impl/chaos":     {"spec", "impl/workload"},
+		// A machine for tests, which knows none of them.
+		"impl/rig": {},
 		// Mutants of all layers.
 		"impl/mutants": {"spec", "model", "proofs", "impl/tlc", "impl/overlay"},
 		// Changed copies of packages, for mutants and planted bugs.

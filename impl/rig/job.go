@@ -10,29 +10,41 @@ import (
 
 // Binary is one program to run in the rig; its output goes to Name.out.
 type Binary struct {
-	Name string // also its file in the job's folder
+	Name string
+	// File is its file in the job's folder; "" is Name.
+	File string
 	Args []string
 	Env  []string
 	// Limit ends it, with status 124.
 	Limit time.Duration
+	// Planted ones are there to be refused: the job's status is not theirs.
+	Planted bool
 }
 
-// WriteJob writes job/run.sh: the devices, then each binary, in order, whatever became of the one before. The job's status is that of the first that failed.
+// WriteJob writes job/run.sh: the devices, then each binary, in order, whatever became of the one before. The job's status is that of the
+// first that failed and was not planted; Name.rc has each one's own.
 func WriteJob(job string, bins []Binary) error {
 	var s strings.Builder
 	s.WriteString("cd /mnt/job\n")
-	s.WriteString(devicesScript)
+	s.WriteString(script("devices.sh"))
 	s.WriteString("rc=0\n")
 	for _, b := range bins {
-		fmt.Fprintf(&s, "cp ./%s /tmp/%s && env", b.Name, b.Name) // a run file of its own: the job's folder is slow
+		file := b.File
+		if file == "" {
+			file = b.Name
+		}
+		fmt.Fprintf(&s, "{ [ -e /tmp/%s ] || cp ./%s /tmp/; } && env", file, file) // run from there: the job's folder is slow
 		for _, e := range b.Env {
 			s.WriteString(" " + quote(e))
 		}
-		fmt.Fprintf(&s, " timeout -k 5 %d /tmp/%s", max(1, int(b.Limit.Seconds())), b.Name)
+		fmt.Fprintf(&s, " timeout -k 5 %d /tmp/%s", max(1, int(b.Limit.Seconds())), file)
 		for _, a := range b.Args {
 			s.WriteString(" " + quote(a))
 		}
-		fmt.Fprintf(&s, " > %s.out 2>&1\nr=$?; echo $r > %s.rc; [ $rc != 0 ] || rc=$r\nrm -f /tmp/%s\n", b.Name, b.Name, b.Name)
+		fmt.Fprintf(&s, " > %s.out 2>&1\nr=$?; echo $r > %s.rc\n", b.Name, b.Name)
+		if !b.Planted {
+			s.WriteString("[ $rc != 0 ] || rc=$r\n")
+		}
 	}
 	s.WriteString("exit $rc\n")
 	return os.WriteFile(filepath.Join(job, "run.sh"), []byte(s.String()), 0o755)

@@ -2,7 +2,7 @@ package rig
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"os"
@@ -11,11 +11,17 @@ import (
 	"strings"
 )
 
-//go:embed init
-var initScript []byte
+//go:embed init devices.sh
+var files embed.FS
 
-//go:embed devices.sh
-var devicesScript string
+// script is one of them.
+func script(name string) string {
+	b, err := files.ReadFile(name)
+	if err != nil {
+		return "exit 1\n" // no such file was embedded: a job without devices fails
+	}
+	return string(b)
+}
 
 // ErrMissing says what this machine lacks to make or run a rig.
 var ErrMissing = errors.New("the rig cannot be had here")
@@ -60,8 +66,8 @@ func Prepare(ctx context.Context, dir string) (m Machine, err error) {
 	}
 	at := filepath.Join(dir, m.Package)
 	m.Kernel, m.Initrd = filepath.Join(at, "vmlinuz"), filepath.Join(at, "initrd.gz")
-	made := filepath.Join(at, "init.made")
-	if old, err := os.ReadFile(made); err == nil && string(old) == string(initScript)+strings.Join(modules(), " ") {
+	made, recipe := filepath.Join(at, "made"), script("init")+strings.Join(modules(), " ")
+	if old, err := os.ReadFile(made); err == nil && string(old) == recipe {
 		return m, nil
 	}
 	if err := os.RemoveAll(at); err != nil {
@@ -73,7 +79,7 @@ func Prepare(ctx context.Context, dir string) (m Machine, err error) {
 	if err := makeInitrd(ctx, at, m); err != nil {
 		return m, err
 	}
-	return m, os.WriteFile(made, []byte(string(initScript)+strings.Join(modules(), " ")), 0o644)
+	return m, os.WriteFile(made, []byte(recipe), 0o644)
 }
 
 // kernelPackage asks apt for the kernel's package; an old list is fetched anew once.
@@ -158,7 +164,7 @@ func makeInitrd(ctx context.Context, at string, m Machine) error {
 	if err := errors.Join(
 		copyFile(busybox, filepath.Join(tree, "bin", "busybox"), 0o755),
 		os.WriteFile(filepath.Join(tree, "modules.order"), []byte(order.String()), 0o644),
-		os.WriteFile(filepath.Join(tree, "init"), initScript, 0o755),
+		os.WriteFile(filepath.Join(tree, "init"), []byte(script("init")), 0o755),
 	); err != nil {
 		return err
 	}

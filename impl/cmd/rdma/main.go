@@ -1,7 +1,12 @@
-// Command rdma runs tests in a machine with RDMA that it makes itself (impl/rig): no adapter, no privilege and no network is needed.
+// Command rdma runs tests in a machine with RDMA that it makes itself (impl/rig): no adapter and no privilege is needed; the network only for
+// Debian's kernel, once.
 //
 //	go run ./impl/cmd/rdma                                       what make test-rdma runs
 //	go run ./impl/cmd/rdma -run Fence ./impl/transport/verbs     some tests of one package
+//	go run ./impl/cmd/rdma -bench                                throughput beside ib_write_bw and ucx_perftest
+//
+// A test binary is built with the tags verbs and rig. It finds the rails' devices in KVFENCE_RDMA_DEVICES, their interfaces in
+// KVFENCE_RDMA_NETDEVS, and a device with a smaller MTU in KVFENCE_RDMA_SMALL; a line `figure: name value unit` is collected. It is root in the machine, with the host's files to read.
 package main
 
 import (
@@ -10,7 +15,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -22,39 +26,64 @@ import (
 )
 
 type options struct {
-	run   string
-	cache string
-	limit time.Duration
-	keep  string
-	vars  []string
-	pkgs  []string
+	run    string
+	cache  string
+	limit  time.Duration
+	keep   string
+	vars   []string
+	pkgs   []string
+	bench  bool
+	rounds int
+	long   bool
 }
 
-func main() {
-	var o options
-	vars := flag.String("env", "", "variables for the tests, separated by commas")
-	flag.StringVar(&o.run, "run", ".", "which tests, as go test's -run")
-	flag.StringVar(&o.cache, "cache", "build/rdma", "where the kernel is kept")
-	flag.DurationVar(&o.limit, "limit", 6*time.Minute, "limit of the machine's life")
-	flag.StringVar(&o.keep, "keep", "", "folder for the job's files, which are otherwise removed")
-	flag.Parse()
-	o.pkgs = flag.Args()
-	if len(o.pkgs) == 0 {
-		o.pkgs = packages()
+func parseOptions(args []string) (o options, err error) {
+	f := flag.NewFlagSet("rdma", flag.ContinueOnError)
+	vars := f.String("env", "", "variables for the tests, separated by commas")
+	f.StringVar(&o.run, "run", ".", "which tests, as go test's -run")
+	f.StringVar(&o.cache, "cache", "build/rdma", "where the kernel is kept")
+	f.DurationVar(&o.limit, "limit", 6*time.Minute, "limit of the machine's life")
+	f.StringVar(&o.keep, "keep", "", "folder for the job's files (console, output of each binary), which are otherwise removed")
+	f.BoolVar(&o.bench, "bench", false, "throughput beside ib_write_bw and ucx_perftest, in rounds that take turns")
+	f.IntVar(&o.rounds, "rounds", 7, "rounds of -bench")
+	f.BoolVar(&o.long, "long", false, "ten times the random points")
+	f.Usage = func() {
+		fmt.Fprintln(f.Output(), "usage: rdma [flags] [package ...]    tests in a machine with soft RoCE; without packages: all of make test-rdma")
+		f.PrintDefaults()
 	}
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.pkgs = f.Args()
 	if *vars != "" {
 		o.vars = strings.Split(*vars, ",")
 	}
+	switch {
+	case o.limit <= margin:
+		return o, fmt.Errorf("-limit %v: more than %v is needed", o.limit, margin)
+	case o.bench && len(o.pkgs) > 0:
+		return o, errors.New("-bench has a package of its own")
+	case o.rounds < 1:
+		return o, fmt.Errorf("-rounds %d", o.rounds)
+	}
+	return o, nil
+}
+
+func main() {
+	o, err := parseOptions(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, o); err != nil {
+	if err == nil {
+		err = run(ctx, o)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "rdma:", err)
 		os.Exit(1)
 	}
 }
-
-// packages are those with tests for the rig.
-func packages() []string { return []string{"./impl/transport/verbs"} }
 
 func run(ctx context.Context, o options) (err error) {
 	began := time.Now()
@@ -72,7 +101,7 @@ func run(ctx context.Context, o options) (err error) {
 	} else if err := os.MkdirAll(job, 0o755); err != nil {
 		return err
 	}
-	bins, err := build(ctx, o, job)
+	bins, err := suiteOf(o).build(ctx, o, job)
 	if err != nil {
 		return err
 	}
@@ -83,7 +112,7 @@ func run(ctx context.Context, o options) (err error) {
 	limited, cancel := context.WithTimeoutCause(ctx, o.limit, fmt.Errorf("over its limit of %v", o.limit))
 	defer cancel()
 	status, err := m.Run(limited, job)
-	res, readErr := results(job, bins)
+	res, refused, readErr := results(job, bins)
 	if err != nil {
 		console, _ := os.ReadFile(filepath.Join(job, "console.log"))
 		fmt.Printf("console:\n%s\n", console[max(0, len(console)-4000):])
@@ -94,47 +123,14 @@ func run(ctx context.Context, o options) (err error) {
 		fmt.Print(res.Output[top])
 	}
 	for _, f := range res.Figures {
-		fmt.Printf("%-44s %s %s\n", f.Name, f.Value, f.Unit)
+		fmt.Printf("%-48s %s %s\n", f.Name, f.Value, f.Unit)
 	}
 	judged := errors.Join(readErr, res.Judge())
 	if judged == nil && status != 0 {
 		judged = fmt.Errorf("every test passed, but a binary's status was %d", status)
 	}
-	fmt.Printf("kernel %s: ready in %.0f s, tests built in %.0f s, from boot to exit %.0f s\n", m.Package, prepared.Seconds(), built.Seconds(), (time.Since(began) - prepared - built).Seconds())
+	fmt.Printf("kernel %s: ready in %.0f s, tests built in %.0f s, from boot to exit %.0f s; %d planted, %d refused\n", m.Package, prepared.Seconds(), built.Seconds(),
+		(time.Since(began) - prepared - built).Seconds(), len(suiteOf(o).plants), refused)
 	fmt.Printf("%d passed, %d failed, %d skipped\n", len(res.Passed), len(res.Failed), len(res.Skipped))
 	return judged
-}
-
-// build compiles the test binaries, and the binary that some of them start, into the job's folder.
-func build(ctx context.Context, o options, job string) (bins []rig.Binary, err error) {
-	for _, p := range o.pkgs {
-		name := strings.ReplaceAll(strings.Trim(strings.TrimPrefix(p, "./"), "/"), "/", "-") + ".test"
-		if err := command(ctx, "go", "test", "-c", "-tags", "verbs,rig", "-o", filepath.Join(job, name), p); err != nil {
-			return nil, err
-		}
-		args := []string{"-test.v", "-test.run", o.run, "-test.timeout", (o.limit - 20*time.Second).String()}
-		bins = append(bins, rig.Binary{Name: name, Args: args, Env: o.vars, Limit: o.limit})
-	}
-	return bins, nil
-}
-
-func command(ctx context.Context, name string, args ...string) error {
-	c := exec.CommandContext(ctx, name, args...)
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	if err := c.Run(); err != nil {
-		return fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
-	}
-	return nil
-}
-
-func results(job string, bins []rig.Binary) (res rig.Results, err error) {
-	for _, b := range bins {
-		f, e := os.Open(filepath.Join(job, b.Name+".out"))
-		if e != nil {
-			err = errors.Join(err, e)
-			continue
-		}
-		err = errors.Join(err, res.Read(strings.TrimSuffix(b.Name, ".test"), f), f.Close())
-	}
-	return res, err
 }
