@@ -23,14 +23,14 @@ import (
 
 // Adapter is one node's rails with its pools registered on them, once, for all links and epochs. Safe for concurrent use.
 type Adapter struct {
-	opts    Options
-	mem     device.Memory
-	windows bool
-	why     string // why windows are used or not
-	rails   []*rail
-	pin     runtime.Pinner
-	wg      sync.WaitGroup // watchers of rails, readers of streams of kept links
-	counts  counters
+	opts   Options
+	mem    device.Memory
+	leases Leases // what enforces them: not auto
+	why    string
+	rails  []*rail
+	pin    runtime.Pinner
+	wg     sync.WaitGroup // watchers of rails, readers of streams of kept links
+	counts counters
 
 	mu    sync.Mutex
 	links map[member]struct{}
@@ -53,7 +53,7 @@ type linkKey struct {
 func keyOf(i transport.LinkInfo) linkKey { return linkKey{i.Prefill, i.Decode, i.Epoch} }
 
 type counters struct {
-	writes, requests, signalled, notices, bytes, bound, invalidated, fences atomic.Uint64
+	writes, requests, signalled, notices, bytes, opened, takenBack, fences, wakes, reminders atomic.Uint64
 }
 
 // rail is one opened port.
@@ -86,7 +86,7 @@ func Open(opts Options, mem device.Memory) (a *Adapter, err error) {
 		return nil, err
 	}
 	limit, limited := Memlock()
-	if err := checkMemlock(mem, len(opts.Rails), limit, limited); err != nil {
+	if err := checkMemlock(mem, len(opts.Rails), limit, limited); err != nil { // regions of leases need more, which is known later
 		return nil, err
 	}
 	a = &Adapter{opts: opts, mem: mem, links: map[member]struct{}{}, kept: map[linkKey][]*queue{}, open: map[linkKey]bool{}, ends: map[linkKey]func(){}}
@@ -109,7 +109,7 @@ func Open(opts Options, mem device.Memory) (a *Adapter, err error) {
 			return a, fmt.Errorf("rail %d: %w", i, err)
 		}
 	}
-	if err := a.chooseWindows(); err != nil {
+	if err := a.chooseLeases(); err != nil {
 		return a, err
 	}
 	for _, r := range a.rails {
@@ -125,33 +125,40 @@ func Open(opts Options, mem device.Memory) (a *Adapter, err error) {
 	return a, nil
 }
 
-// chooseWindows settles whether leases are windows, and keeps why.
-func (a *Adapter) chooseWindows() error {
+// chooseLeases settles what enforces leases, and keeps why. A capability bit is not believed: windows are tried.
+func (a *Adapter) chooseLeases() error {
+	a.leases = LeasesOff
 	if !a.opts.Target {
 		a.why = "prefill's memory is not open to peers"
 		return nil
 	}
+	if a.opts.Leases == LeasesOff {
+		a.why = "off by configuration: the adapter enforces epochs, leases rest on the writer"
+		return nil
+	}
+	if a.opts.Leases == LeasesRegions {
+		a.leases, a.why = LeasesRegions, "by configuration"
+		return nil
+	}
 	lacking := ""
 	for _, r := range a.rails {
-		if r.hca.limits.windows2 == 0 {
-			lacking = r.cfg.Device
+		if err := r.tryWindows(); err != nil {
+			lacking = fmt.Sprintf("%s: %v", r.cfg.Device, err)
 		}
 	}
 	switch {
-	case a.opts.Windows == WindowsOff:
-		a.why = "off by configuration: epochs are enforced by the adapter, leases are not"
 	case lacking == "":
-		a.windows, a.why = true, "every device has type 2B"
-	case a.opts.Windows == WindowsOn:
-		return fmt.Errorf("%w: %s has no memory windows of type 2B, and they are demanded", ErrNoDevice, lacking)
+		a.leases, a.why = LeasesWindows, "every device has type 2B, and held their bounds when tried"
+	case a.opts.Leases == LeasesWindows:
+		return fmt.Errorf("%w: memory windows are demanded; %s", ErrNoDevice, lacking)
 	default:
-		a.why = lacking + " has no memory windows of type 2B: epochs are enforced by the adapter, leases are not"
+		a.leases, a.why = LeasesRegions, "no windows: "+lacking
 	}
 	return nil
 }
 
-// Windows reports whether leases are enforced by the adapter, and why or why not.
-func (a *Adapter) Windows() (on bool, why string) { return a.windows, a.why }
+// Leases reports what enforces leases in this adapter, and why.
+func (a *Adapter) Leases() (by Leases, why string) { return a.leases, a.why }
 
 func (r *rail) open() (err error) {
 	if r.hca, err = openHCA(r.cfg.Device); err != nil {
@@ -165,13 +172,13 @@ func (r *rail) open() (err error) {
 	return err
 }
 
-// register registers the pools: with the right of peers to write only where there are no windows, and none at all at a source.
+// register registers the pools: with the right of peers to write only where leases are off, and none at all at a source.
 func (r *rail) register() error {
 	rights := C.int(localWrite)
 	switch {
-	case r.adapter.windows:
+	case r.adapter.leases == LeasesWindows:
 		rights |= bindWindows
-	case r.adapter.opts.Target:
+	case r.adapter.opts.Target && r.adapter.leases == LeasesOff:
 		rights |= remoteWrite
 	}
 	for c, p := range r.adapter.mem {
@@ -354,7 +361,7 @@ func (a *Adapter) Stats() Stats {
 	c := &a.counts
 	return Stats{
 		Writes: c.writes.Load(), Requests: c.requests.Load(), Signalled: c.signalled.Load(), Notices: c.notices.Load(), Bytes: c.bytes.Load(),
-		WindowsBound: c.bound.Load(), WindowsInvalidated: c.invalidated.Load(), Fences: c.fences.Load(), Kept: kept,
+		Opened: c.opened.Load(), TakenBack: c.takenBack.Load(), Fences: c.fences.Load(), Wakes: c.wakes.Load(), Reminders: c.reminders.Load(), Kept: kept,
 	}
 }
 

@@ -12,17 +12,18 @@
 //
 // # Who may write what
 //
-// With memory windows (type 2B) the pool's own registration grants no remote right. For each lease decode binds one window on
-// each rail for each run of neighbouring pages, and one for their tag slots, bound to that link's queue pair, and tells prefill their keys. A byte outside
-// of them is refused by the adapter, which breaks the connection: the link is fenced. A window is taken back by a local invalidate that
-// completed with success; one that was flushed proves nothing, and is freed with the queue pair. Without windows, one key opens the pool to every link:
-// epochs are enforced, leases rest on the writer.
+// The pool's own registration grants a peer nothing. For each lease decode opens, on each rail, one right for each run of neighbouring pages and one for their tag
+// slots, and tells prefill their keys. A right is a memory window of type 2B bound to that link's queue pair; or, where a device has none or its windows, tried
+// at start, do not hold their bounds (soft RoCE's do not), a registration of those pages alone. A byte outside of
+// them is refused by the adapter, which breaks the connection: the link is fenced. A window is taken back by a local invalidate that
+// completed with success; one that was flushed proves nothing, and is freed under its queue pair in error. With leases off, one key opens the pool to
+// every link: the adapter enforces epochs, and leases rest on the writer.
 //
 // # What makes a target quiet
 //
 // Assumptions A1 to A7 of spec/verbs-fence.md stand here as steps. Each queue pair is put in error, and seen there by a query; then
-// every request and receive posted on it is seen completed, flushed ones included; then, with windows, the queue pair is destroyed and its windows freed;
-// without, it is kept in error so that its number does not come back before the peer has said that its end is shut. Then a flush read:
+// every request and receive posted on it is seen completed, flushed ones included; then the rights are freed and the queue pair is destroyed;
+// with leases off it is kept in error so that its number does not come back before the peer has said that its end is shut. Then a flush read:
 // a read by the adapter, on a queue pair of its own, of the memory that was written, behind which no older write of that adapter is
 // still on its way. Only then Fenced. When a step fails FenceFailed is said instead, and no time makes it a success.
 //

@@ -8,6 +8,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -23,53 +24,105 @@ func (q *queue) stop() error {
 	q.mu.Unlock()
 	q.posters.Wait() // nobody posts behind the marker
 
-	if err := q.fault.error(q); err != nil { // A1: a queue pair in error takes and sends nothing
+	if err := result("queue pair to ERROR", C.kv_qp_error(q.qp)); err != nil { // A1: a queue pair in error takes and sends nothing
 		return fmt.Errorf("%w: %w", ErrFence, err)
 	}
-	if err := q.fault.query(q); err != nil { // A2: it is in error once a query says so
+	if err := q.inError(); err != nil { // A2: it is in error once a query says so
 		return fmt.Errorf("%w: %w", ErrFence, err)
 	}
 	if err := q.mark(); err != nil { // A3: requests complete in order; the marker is behind them all
 		return fmt.Errorf("%w: %w", ErrFence, err)
 	}
-	q.reapers.Wait()
+	if err := q.awaitMarker(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFence, err)
+	}
 	if !q.drained() {
 		return fmt.Errorf("%w: the completion queue ended before the marker", ErrFence)
 	}
 	return nil
 }
 
-// steps are the fence's two steps at the queue pair; tests leave one out, and must be caught.
-type steps struct{ error, query func(*queue) error }
-
-func realSteps() steps {
-	return steps{
-		error: func(q *queue) error { return result("queue pair to ERROR", C.kv_qp_error(q.qp)) },
-		query: func(q *queue) error {
-			var state C.int
-			if err := result("query queue pair", C.kv_qp_state(q.qp, &state)); err != nil {
-				return err
-			}
-			if state != stateError {
-				return fmt.Errorf("the queue pair is in state %d, not in ERROR", int(state))
-			}
+// awaitMarker waits until everything has completed. A driver may forget to flush, or to say so (soft RoCE does, now and then): it is asked to look again, then
+// reminded by further markers. However long it takes, nothing but the completions is proof: without them the fence has failed.
+func (q *queue) awaitMarker() error {
+	over := make(chan struct{})
+	go func() {
+		q.reapers.Wait()
+		close(over)
+	}()
+	for again := range markerRoom {
+		select {
+		case <-over:
 			return nil
-		},
+		case <-time.After(remindAfter << again):
+		}
+		q.wait.wake()
+		if again == 0 {
+			q.rail.adapter.counts.wakes.Add(1)
+			continue
+		}
+		q.rail.adapter.counts.reminders.Add(1)
+		if err := q.remind(); err != nil {
+			return err
+		}
 	}
+	select {
+	case <-over:
+		return nil
+	case <-time.After(remindAfter << markerRoom):
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return fmt.Errorf("%d of %d requests and %d receives have not completed in %v", q.posted-q.done, q.posted, q.recvOut, remindAfter<<(markerRoom+1))
+}
+
+const remindAfter = 20 * time.Millisecond
+
+// remind posts one marker more for what has not completed: while something has not, the reaper is there to see it.
+func (q *queue) remind() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.done < q.posted {
+		if err := q.giveLocked(marker(), true, func(error) {}); err != nil {
+			return err
+		}
+	}
+	if q.recvOut > 0 {
+		if err := result("post receive", C.kv_recv(q.qp, recvID, 0, 0, 0)); err != nil {
+			return err
+		}
+		q.recvOut++
+	}
+	return nil
+}
+
+// inError asks the device.
+func (q *queue) inError() error {
+	var state C.int
+	if err := result("query queue pair", C.kv_qp_state(q.qp, &state)); err != nil {
+		return err
+	}
+	if state != stateError {
+		return fmt.Errorf("the queue pair is in state %d, not in ERROR", int(state))
+	}
+	return nil
 }
 
 // mark posts the marker: a request that can only be flushed.
 func (q *queue) mark() error {
-	b := &batch{}
-	w := b.add(C.KV_SEND)
-	w.signaled = 1
-	if err := q.give(b, true, func(error) {}); err != nil {
-		return err
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.giveLocked(marker(), true, func(error) {}); err != nil {
+		return err
+	}
 	q.marked = true
 	return nil
+}
+
+func marker() *batch {
+	b := &batch{}
+	b.add(C.KV_SEND)
+	return b
 }
 
 func (q *queue) drained() bool {
@@ -155,17 +208,11 @@ func newFlusher(r *rail, at []byte) (f *flusher, err error) {
 
 // flush returns when a read has completed that began after the call.
 func (f *flusher) flush() error {
-	done := make(chan error, 1)
-	f.reader.push(job{
-		build: func(b *batch, _ int) (bool, error) {
-			w := b.add(C.KV_READ)
-			w.remote, w.key = addressOf(f.at), f.source.remote()
-			b.piece(w, addressOf(f.sink), uint32(len(f.at)), f.sinkMR.local())
-			return true, nil
-		},
-		end: func(err error) { done <- err },
+	return do(f.reader, func(b *batch) {
+		w := b.add(C.KV_READ)
+		w.remote, w.key = addressOf(f.at), f.source.remote()
+		b.piece(w, addressOf(f.sink), uint32(len(f.at)), f.sinkMR.local())
 	})
-	return <-done
 }
 
 func (f *flusher) free() (err error) {

@@ -33,7 +33,7 @@ type railEnd struct {
 	GID       string `json:"gid"`      // 32 hex digits
 	GIDType   string `json:"gid_type"` // "IB", "RoCE v1", "RoCE v2 IPv4" or "RoCE v2 IPv6"
 	MTU       int    `json:"mtu"`
-	// Keys open decode's pools to this queue pair's device, by component: pages and tag slots. Only without windows.
+	// Keys open decode's pools to this queue pair's device, by component: pages and tag slots. Only where leases are off.
 	Keys []poolKey `json:"keys"`
 }
 

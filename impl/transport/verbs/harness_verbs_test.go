@@ -1,4 +1,4 @@
-//go:build verbs
+//go:build verbs && rig
 
 package verbs
 
@@ -162,12 +162,12 @@ func newEnds(t testing.TB, src, dst device.Memory, so, do Options) *ends {
 // link is both ends of a link in one epoch.
 type link struct {
 	*ends
-	epoch  spec.Epoch
-	source transport.Source
-	target transport.Target
-	ssink  *sourceSink
-	tsink  *targetSink
-	once   sync.Once
+	epoch                  spec.Epoch
+	source                 transport.Source
+	target                 transport.Target
+	ssink                  *sourceSink
+	tsink                  *targetSink
+	targetOnce, sourceOnce sync.Once
 }
 
 // link opens the next epoch.
@@ -191,33 +191,32 @@ func (e *ends) tryLink() (k *link, err error) {
 	return k, err
 }
 
-// fence is decode's fence in its order.
+// fence is decode's fence in its order; once.
 func (k *link) fence() {
 	k.t.Helper()
-	k.grants.Raise(k.epoch + 1)
-	k.target.Fence()
-	require.NoError(k.t, await(k.t, k.tsink.done, "decode's fence"))
-	k.grants.Wait(k.epoch + 1)
-}
-
-func (k *link) end() {
-	k.once.Do(func() {
+	k.targetOnce.Do(func() {
 		k.grants.Raise(k.epoch + 1)
 		k.target.Fence()
-		k.source.Fence()
 		require.NoError(k.t, await(k.t, k.tsink.done, "decode's fence"))
-		require.NoError(k.t, await(k.t, k.ssink.done, "prefill's fence"))
 		k.grants.Wait(k.epoch + 1)
 	})
 }
 
-// fenceSource is prefill's fence.
+// fenceSource is prefill's fence; once.
 func (k *link) fenceSource() {
-	k.source.Fence()
-	require.NoError(k.t, await(k.t, k.ssink.done, "prefill's fence"))
+	k.t.Helper()
+	k.sourceOnce.Do(func() {
+		k.source.Fence()
+		require.NoError(k.t, await(k.t, k.ssink.done, "prefill's fence"))
+	})
 }
 
-// job is a lease of one part over pages of both sides, tag slot by part.
+func (k *link) end() {
+	k.fence()
+	k.fenceSource()
+}
+
+// transfer is a lease of one part over pages of both sides, tag slot by part.
 type transfer struct {
 	grant spec.Grant
 	batch transport.Batch

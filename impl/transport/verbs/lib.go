@@ -15,6 +15,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -156,10 +157,19 @@ func newWaiter(fd C.int, name string) (*waiter, error) {
 func (w *waiter) take(try func() C.int) (err error) {
 	var code C.int
 	if err := w.rc.Read(func(uintptr) bool { code = try(); return syscall.Errno(code) != syscall.EAGAIN }); err != nil {
+		w.sleep()
 		return err
 	}
 	return result("take event", code)
 }
+
+// wake lets a take return once, with os.ErrDeadlineExceeded, so that its caller looks again without an event.
+func (w *waiter) wake() {
+	_ = w.f.SetReadDeadline(time.Now())
+}
+
+// sleep lets takes wait again.
+func (w *waiter) sleep() { _ = w.f.SetReadDeadline(time.Time{}) }
 
 func (w *waiter) close() { _ = w.f.Close() }
 

@@ -24,8 +24,8 @@ func Open(opts Options, _ device.Memory) (*Adapter, error) {
 	return nil, ErrNotBuilt
 }
 
-// Windows implements the Adapter of the other build.
-func (*Adapter) Windows() (on bool, why string) { return false, ErrNotBuilt.Error() }
+// Leases implements the Adapter of the other build.
+func (*Adapter) Leases() (by Leases, why string) { return LeasesOff, ErrNotBuilt.Error() }
 
 // Stats implements the Adapter of the other build.
 func (*Adapter) Stats() Stats { return Stats{} }

@@ -39,14 +39,18 @@ type Rail struct {
 // GIDAuto is Rail.GID for the best one.
 const GIDAuto = -1
 
-// Windows is whether leases are memory windows.
-type Windows string
+// Leases is what enforces a lease at decode's adapter.
+type Leases string
 
-// The choices of Windows. Auto uses them where every rail's device has type 2B.
+// The choices of Leases. Auto takes windows where every rail's device has type 2B and, tried at start, holds their bounds; else regions.
 const (
-	WindowsAuto Windows = "auto"
-	WindowsOn   Windows = "on"
-	WindowsOff  Windows = "off"
+	LeasesAuto Leases = "auto"
+	// LeasesWindows binds memory windows of type 2B to the link's queue pairs, a request of the adapter each.
+	LeasesWindows Leases = "windows"
+	// LeasesRegions registers each lease's pages anew, a call of the driver each; the locked memory counts twice. Their keys are not bound to a queue pair.
+	LeasesRegions Leases = "regions"
+	// LeasesOff opens the whole pool to every link: the adapter enforces epochs, and leases rest on the writer.
+	LeasesOff Leases = "off"
 )
 
 // Options of one node's adapter. Zero values are defaults, but Rails, which has none.
@@ -54,8 +58,10 @@ type Options struct {
 	Rails []Rail
 	// Target says that peers write into this memory (decode). A source's memory is never open to a peer.
 	Target bool
-	// Windows is decode's choice; "" is WindowsAuto. WindowsOn refuses devices that have none.
-	Windows Windows
+	// Leases is decode's choice; "" is LeasesAuto. LeasesWindows refuses devices that have none, or none that hold.
+	Leases Leases
+	// unprobed takes a device's word for its windows; for tests of their life on devices that do not hold their bounds.
+	unprobed bool
 	// MTU is the path MTU in bytes on all rails; 0: each port's own. Both ends of a rail must have the same.
 	MTU int
 	// RetryCount is how often a request without answer is sent again before the queue pair fails; 0 means 6. (7 is for ever on some
@@ -88,15 +94,15 @@ func (o Options) withDefaults() (Options, error) {
 			*d.at = d.value
 		}
 	}
-	if o.Windows == "" {
-		o.Windows = WindowsAuto
+	if o.Leases == "" {
+		o.Leases = LeasesAuto
 	}
 	bad := func(what string, v any) error { return fmt.Errorf("%w: %s = %v", ErrOptions, what, v) }
 	switch {
 	case len(o.Rails) == 0 || len(o.Rails) > MaxRails:
 		return o, fmt.Errorf("%w: %d rails, 1 to %d", ErrOptions, len(o.Rails), MaxRails)
-	case o.Windows != WindowsAuto && o.Windows != WindowsOn && o.Windows != WindowsOff:
-		return o, bad("windows", o.Windows)
+	case o.Leases != LeasesAuto && o.Leases != LeasesWindows && o.Leases != LeasesRegions && o.Leases != LeasesOff:
+		return o, bad("leases", o.Leases)
 	case o.MTU != 0 && mtuCode(o.MTU) == 0:
 		return o, bad("mtu", o.MTU)
 	case o.RetryCount < 1 || o.RetryCount > 7:
@@ -143,8 +149,11 @@ func mtuBytes(code uint32) int {
 // Stats is what one adapter has done. Bytes are page bytes; Requests are work requests, of which Signalled completed one by one.
 type Stats struct {
 	Writes, Requests, Signalled, Notices, Bytes uint64
-	WindowsBound, WindowsInvalidated            uint64
-	Fences                                      uint64
+	// Opened and TakenBack are windows or regions of leases.
+	Opened, TakenBack uint64
+	Fences            uint64
+	// Wakes are looks that a fence took without an event of the driver, and Reminders the further markers that it posted: soft RoCE forgets both.
+	Wakes, Reminders uint64
 	// Kept are queue pairs that stand in error until their peer says that its end is shut.
 	Kept int
 }

@@ -1,9 +1,8 @@
-//go:build verbs
+//go:build verbs && rig
 
 package verbs
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,10 +17,10 @@ func whole(l spec.Layout, tokens uint32) spec.Part {
 }
 
 func TestPush_OneLease_BytesAndTagsAreExact(t *testing.T) {
-	for _, windows := range []Windows{WindowsOn, WindowsOff} {
-		t.Run(string(windows), func(t *testing.T) {
+	for _, by := range []Leases{LeasesWindows, LeasesRegions, LeasesOff} {
+		t.Run(string(by), func(t *testing.T) {
 			l := kvLayout(16, 4, 0, 4, 4, 16)
-			e := newEnds(t, memoryOf(t, l), memoryOf(t, l), Options{Rails: rails(t, 1)}, Options{Rails: rails(t, 1), Windows: windows})
+			e := newEnds(t, memoryOf(t, l), memoryOf(t, l), Options{Rails: rails(t, 1)}, Options{Rails: rails(t, 1), Leases: by, unprobed: true})
 			fill(e.src[spec.KV].Bytes, 1)
 			k := e.link()
 			for n := range spec.LeaseID(5) {
@@ -30,7 +29,6 @@ func TestPush_OneLease_BytesAndTagsAreExact(t *testing.T) {
 				e.check(x)
 				k.grants.Revoke(n + 1)
 			}
-			fmt.Printf("%+v\n", e.da.Stats())
 			require.Equal(t, uint64(20), e.pa.Stats().Writes)
 		})
 	}

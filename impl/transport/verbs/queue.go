@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -24,7 +25,7 @@ const (
 	noticeBytes = 16 // lease u64, number u64
 	inlineBytes = spec.TagBytes
 	chunk       = 64 // requests handed over in one call; each chunk's last is signalled
-	markerRoom  = 8  // slots of the send queue that jobs never take: the fence's marker always finds room
+	markerRoom  = 8  // slots of both queues that jobs never take: the fence's markers always find room
 )
 
 // job is something to post on a queue, in order. build appends requests, at most room of them, and says whether that was all; end is
@@ -96,7 +97,6 @@ type queue struct {
 	reapers sync.WaitGroup
 	freed   bool
 	started bool
-	fault   steps
 }
 
 // ending is a job whose last request is number at.
@@ -114,7 +114,7 @@ type notice struct {
 // newQueue makes a queue pair in state INIT; notices receives are posted at once, so that a peer may send as soon as it is connected.
 func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.LeaseID, uint64)) (q *queue, err error) {
 	o := r.adapter.opts
-	q = &queue{rail: r, depth: o.SendDepth, busy: o.BusyPoll, onFail: onFail, noticeIn: noticeIn, arrived: make(chan notice, max(notices, 1)), notices: notices, fault: realSteps()}
+	q = &queue{rail: r, depth: o.SendDepth, busy: o.BusyPoll, onFail: onFail, noticeIn: noticeIn, arrived: make(chan notice, max(notices, 1)), notices: notices}
 	q.change.L = &q.mu
 	defer func() {
 		if err != nil {
@@ -128,15 +128,14 @@ func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.Lease
 	if q.wait, err = newWaiter(C.kv_channel_fd(q.channel), "completions"); err != nil {
 		return q, err
 	}
-	entries := q.depth + markerRoom + notices
+	entries := q.depth + 2*markerRoom + notices
 	if q.cq, err = C.kv_cq(r.hca.ctx, C.int(entries), q.channel); q.cq == nil {
 		return q, failed(fmt.Sprintf("completion queue of %d", entries), err)
 	}
-	if q.qp, err = C.kv_qp(r.hca.pd, q.cq, C.uint32_t(q.depth+markerRoom), C.uint32_t(max(notices, 1)), C.uint32_t(r.sges), inlineBytes); q.qp == nil {
+	if q.qp, err = C.kv_qp(r.hca.pd, q.cq, C.uint32_t(q.depth+markerRoom), C.uint32_t(notices+markerRoom), C.uint32_t(r.sges), inlineBytes); q.qp == nil {
 		return q, failed(fmt.Sprintf("queue pair of %d requests, %d pieces, %d bytes inline", q.depth+markerRoom, r.sges, inlineBytes), err)
 	}
-	windows := r.adapter.windows
-	if err = result("queue pair to INIT", C.kv_qp_init(q.qp, C.uint8_t(r.cfg.Port), flag(r.adapter.opts.Target), 0, flag(windows))); err != nil {
+	if err = result("queue pair to INIT", C.kv_qp_init(q.qp, C.uint8_t(r.cfg.Port), flag(r.adapter.opts.Target), 0, flag(r.adapter.leases == LeasesWindows))); err != nil {
 		return q, err
 	}
 	if notices == 0 {
@@ -299,10 +298,14 @@ func (q *queue) room() (int, error) {
 	return want, q.refuses()
 }
 
-// give posts a chunk; its last request is signalled. Called by the poster alone, or by a fence behind it.
+// give posts a chunk; its last request is signalled. Called by the poster alone; a fence posts behind it.
 func (q *queue) give(b *batch, last bool, end func(error)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.giveLocked(b, last, end)
+}
+
+func (q *queue) giveLocked(b *batch, last bool, end func(error)) error {
 	for i := range b.wrs {
 		b.wrs[i].id = C.uint64_t(q.posted + uint64(i) + 1)
 	}
@@ -379,7 +382,7 @@ func (q *queue) poll(wcs []C.kv_wc) (int, error) {
 			if q.quiet() {
 				return 0, nil
 			}
-			if err := q.wait.take(func() C.int { return C.kv_event(q.channel) }); err != nil {
+			if err := q.wait.take(func() C.int { return C.kv_event(q.channel) }); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 				return 0, fmt.Errorf("wait for completions: %w", err)
 			}
 			return 0, nil

@@ -28,6 +28,7 @@ type target struct {
 	rails  []int
 	keys   chan leaseKeys // to the stream's writer
 	wg     sync.WaitGroup // the stream's writer
+	work   sync.WaitGroup // openings and takings back of rights that are under way
 
 	quiet   sync.Once
 	quieted chan struct{} // closed when teardown is over
@@ -71,7 +72,7 @@ func (a *Adapter) Dial(ctx context.Context, addr string, info transport.LinkInfo
 		}
 		return nil, fmt.Errorf("link to %s: %w", addr, err)
 	}
-	if a.windows {
+	if a.leases != LeasesOff {
 		grants.Enforce(info.Epoch, t)
 	}
 	t.run()
@@ -80,7 +81,7 @@ func (a *Adapter) Dial(ctx context.Context, addr string, info transport.LinkInfo
 
 // open exchanges addresses and connects.
 func (t *target) open(conn net.Conn) (err error) {
-	ours := opening{Version: openingVersion, Windows: t.a.windows}
+	ours := opening{Version: openingVersion, Windows: t.a.leases != LeasesOff}
 	t.queues, err = t.a.makeQueues(t.a.opts.NoticeDepth, t.lose, func(rail int) func(spec.LeaseID, uint64) {
 		return func(l spec.LeaseID, n uint64) { t.noticed(rail, l, n) }
 	})
@@ -127,9 +128,9 @@ func (t *target) open(conn net.Conn) (err error) {
 	return putFrame(conn, frameReady, nil)
 }
 
-// poolKeys are the keys of the whole pools on one rail; with windows there are none to be told.
+// poolKeys are the keys of the whole pools on one rail; where leases have keys of their own there are none to be told.
 func (a *Adapter) poolKeys(rail int) (out []poolKey) {
-	if a.windows {
+	if a.leases != LeasesOff {
 		return nil
 	}
 	for c, p := range a.mem {
@@ -270,14 +271,19 @@ func (t *target) makeQuiet() (err error) {
 		_ = c.CloseWrite()
 	}
 	t.wg.Wait()
-	if !t.a.windows {
+	if t.a.leases == LeasesOff { // without a key of its own the number must not come back
 		t.a.keep(t.info, qs)
 		return nil
 	}
-	for _, q := range qs { // A4: a window ends with the queue pair that it is bound to
+	t.work.Wait()
+	// A4: a window that is freed is gone with its key; the queue pair that it is bound to is in error and goes behind it.
+	if err := t.freeRights(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFence, err)
+	}
+	for _, q := range qs {
 		err = errors.Join(err, q.free())
 	}
-	if err = errors.Join(err, t.freeWindows()); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFence, err)
 	}
 	return nil
