@@ -262,6 +262,9 @@ func (r *rail) up() (mtu int, err error) {
 	if r.gid, err = r.hca.gid(r.cfg.Port, gid); err != nil {
 		return 0, fmt.Errorf("%w: GID %d of %s port %d: %w", ErrNoDevice, gid, r.cfg.Device, r.cfg.Port, err)
 	}
+	if r.gid == [16]byte{} {
+		return 0, fmt.Errorf("%w: GID %d of %s port %d is empty", ErrNoDevice, gid, r.cfg.Device, r.cfg.Port)
+	}
 	r.gidType = gidType(sysfs, r.cfg.Device, r.cfg.Port, gid, r.gid)
 	r.sgid = gid
 	return mtu, nil
