@@ -17,7 +17,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long test-rdma spec model proofs mutants sim bench soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long test-rdma spec model proofs mutants sim bench bench-rdma soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -65,6 +65,9 @@ sim: $(BIN) ## the engine's machines in a simulated cluster (ARGS are kvfence si
 
 bench: $(BIN) ## measure transports and the whole path (ARGS are kvfence bench's)
 	$(BIN) bench $(ARGS)
+
+bench-rdma: setup ## throughput of the verbs transport beside ib_write_bw and ucx_perftest, in the machine of test-rdma
+	$(GO) run ./impl/cmd/rdma -bench $(ARGS)
 
 soak: build/modules.stamp ## separate processes under load and faults for SECONDS (1800): memory stays flat, all pages come back
 	KVFENCE_SOAK_SECONDS=$(SECONDS) $(GO) test -count=1 -v -tags=chaos -run '^TestSoak' -timeout=$$(( $(SECONDS) + 600 ))s ./impl/chaos
