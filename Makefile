@@ -17,7 +17,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long test-rdma spec model proofs mutants sim bench bench-rdma soak vet fmt docs setup clean
+.PHONY: help run build test test-fast test-long test-rdma kernels spec model proofs mutants sim bench bench-rdma soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -41,6 +41,9 @@ test-long: setup ## all checks with long runs: hours; PART='sim tlc' runs these;
 
 test-rdma: setup ## the verbs transport in a machine with soft RoCE that it makes itself (ARGS are impl/cmd/rdma's)
 	$(GO) run ./impl/cmd/rdma $(ARGS)
+
+kernels: setup ## GPU kernels: compiled for each architecture, figures compared, run on the CPU against the reference, planted bugs (no GPU needed)
+	$(PARTS) -set kernels
 
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec

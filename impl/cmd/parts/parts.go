@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,7 +27,7 @@ func buildPart() part {
 		if e.needs("vet verbs", verbsHeader) {
 			e.command("vet verbs", nil, "go", "vet", "-tags=verbs,rig", "./impl/transport/verbs", "./impl/node", "./impl/cmd/kvfence")
 		}
-		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "proofs", "fuzz", "rules_test.go")
+		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "proofs", "fuzz", "kernels", "rules_test.go")
 		e.goTest("-count=1", ".")
 	}}
 }
@@ -38,7 +39,7 @@ func unraced() []string {
 }
 
 func testPart() part {
-	return part{"test", "go test -race of every package", 14 * time.Minute, nil, func(e *env) {
+	return part{"test", "go test -race of every package but the kernels", 13 * time.Minute, nil, func(e *env) {
 		all, err := e.lines("go", "list", "./...")
 		if err != nil {
 			e.book("go list", err)
@@ -48,7 +49,7 @@ func testPart() part {
 		if e.ci {
 			once = []string{"-count=1"}
 		}
-		raced := slices.DeleteFunc(all, func(p string) bool { return slices.Contains(unraced(), p) })
+		raced := slices.DeleteFunc(all, func(p string) bool { return slices.Contains(unraced(), p) || inKernels(p) })
 		if e.needs("race detector", "gcc") {
 			raced = append([]string{"-race"}, raced...)
 		}
@@ -167,6 +168,29 @@ func rdmaPart(limit time.Duration, args ...string) part {
 	}}
 }
 
+// inKernels reports whether a package's tests are part kernels': they drive other programs, one case after the other.
+func inKernels(p string) bool {
+	return p == "kvfence/kernels" || strings.HasPrefix(p, "kvfence/kernels/")
+}
+
+// kernelsClosing is the last line of impl/cmd/kernels.
+var kernelsClosing = regexp.MustCompile(`(?m)^(\d+) passed, (\d+) failed, (\d+) skipped`)
+
+// kernelsPart compiles the GPU kernels for each architecture, and runs them on the CPU. In CI no compiler may be missing.
+func kernelsPart(limit time.Duration, args ...string) part {
+	return part{"kernels", "GPU kernels compiled, and run on the CPU against the reference, planted bugs too", limit, append(engine(), "kernels", ".ci/cuda.txt"), func(e *env) {
+		compile := []string{"run", "./impl/cmd/kernels"}
+		if e.ci {
+			compile = append(compile, "-require")
+		}
+		e.counted("compile", kernelsClosing, "images: a compiler is missing", "go", compile...)
+		if e.needs("kernels on the CPU", "g++") {
+			e.goTest("-count=1", "./kernels/compile", "./kernels/images", "./kernels/emulation", "./kernels/plants")
+			e.goTest(append([]string{"-count=1", "./kernels"}, args...)...)
+		}
+	}}
+}
+
 func benchSmokePart() part {
 	return part{"bench-smoke", "every mover of kvfence bench runs and verifies; no figure is judged", 2 * time.Minute, engine(), func(e *env) {
 		e.command("bench-smoke", []string{"CGO_ENABLED=0"}, "go", "run", "./impl/cmd/kvfence", "bench", "--quick")
@@ -174,7 +198,7 @@ func benchSmokePart() part {
 }
 
 // setNames are the sets that a person can ask for.
-func setNames() []string { return []string{"test", "fast", "long", "spec"} }
+func setNames() []string { return []string{"test", "fast", "long", "spec", "kernels"} }
 
 // partsOf is what a set runs, in order: cheap before dear.
 func partsOf(set string) []part {
@@ -193,13 +217,15 @@ func partsOf(set string) []part {
 			e.goTest("-count=1", "-timeout=50m", "./model/follow", "-follow.states=5000")
 		}}
 		return []part{buildPart(), testPart(), histories, follow, tlcPart(6*time.Hour, "--long"), modelPart(2*time.Hour, "-long"), proofsPart(), coqPart(),
-			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour), rdmaPart(time.Hour, "-limit", "55m", "-long")}
+			mutantsPart(6*time.Hour, "-all"), simPart(time.Hour, "100000000"), lockstepPart(2*time.Hour, nil, nil), plantsPart(2 * time.Hour), chaosPart(true), rapid, fuzzPart(5*time.Minute, 2*time.Hour), rdmaPart(time.Hour, "-limit", "55m", "-long"), kernelsPart(time.Hour, "-timeout=50m", "-kernels.long=40")}
+	case "kernels":
+		return []part{kernelsPart(10 * time.Minute)}
 	case "spec":
 		words := part{"words", "vectors, tables and words of spec/", 5 * time.Minute, nil, func(e *env) { e.goTest("-count=1", "./spec") }}
 		return []part{words, tlcPart(20 * time.Minute)}
 	}
 	return []part{
 		buildPart(), testPart(), tlcPart(10 * time.Minute), modelPart(5*time.Minute, "equal", "mutants"), proofsPart(), coqPart(),
-		mutantsPart(5 * time.Minute), simPart(4*time.Minute, "24000000"), lockstepPart(4*time.Minute, []string{"-share", "25"}, smallSettings()), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute), rdmaPart(7 * time.Minute),
+		mutantsPart(5 * time.Minute), simPart(4*time.Minute, "24000000"), lockstepPart(4*time.Minute, []string{"-share", "25"}, smallSettings()), plantsPart(4*time.Minute, "-pinned"), benchSmokePart(), chaosPart(false), fuzzPart(10*time.Second, 3*time.Minute), rdmaPart(7 * time.Minute), kernelsPart(4 * time.Minute),
 	}
 }
