@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"kvfence/impl/sim"
+	"kvfence/impl/transport/mem"
 	"kvfence/model/follow"
 	"kvfence/spec"
 )
@@ -90,6 +91,7 @@ var ErrFidelity = errors.New("a request was told what did not happen")
 // change is the change of a mix with what the job has beside it.
 func (j Job) change(of func(*sim.Config)) func(*sim.Config) {
 	return func(c *sim.Config) {
+		c.Verbs = mem.Verbs{} // the recorded runs are on the fabric whose placers check
 		if of != nil {
 			of(c)
 		}

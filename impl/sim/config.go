@@ -31,6 +31,7 @@ type Config struct {
 	Net          NetFaults `yaml:"net,omitempty"`
 
 	Fabric mem.Faults        `yaml:"fabric,omitempty"` // guards of the fabric that are off: a planted bug
+	Verbs  mem.Verbs         `yaml:"verbs,omitempty"`  // push links over RDMA verbs, with guards of their fence off; as many rails as channels
 	Plant  Plant             `yaml:"plant,omitempty"`
 	Mix    map[Kind]int      `yaml:"-"` // how often a director draws a kind of fault, in place of its own figures; missing: never
 	Trace  func(line string) `yaml:"-"` // if set, is given everything that happens
@@ -91,6 +92,9 @@ func (c Config) withDefaults() Config {
 	def(&c.Window, 64)
 	def(&c.Chunk, 6)
 	def(&c.Channels, 2)
+	if c.Verbs.On {
+		c.Verbs.Rails = int(c.Channels)
+	}
 	return c
 }
 

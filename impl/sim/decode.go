@@ -330,6 +330,10 @@ func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 			if p.dst == nil || p.fenced {
 				continue
 			}
+			if w.cfg.Verbs.On {
+				p.dst.Settle()
+				continue
+			}
 			for _, op := range w.fabric.Pending() {
 				for op.Kind == mem.Write && op.Link == p.info && op.State >= mem.Checked && w.fabric.Step(op.Ref, mem.Advance) == nil {
 					w.sum.add(uint64(op.Ref))

@@ -75,6 +75,12 @@ func newMayhem(cfg *Config) *mayhem {
 // useless says that a kind of fault cannot happen in such a cluster.
 func (c *Config) useless(k Kind) bool {
 	switch k {
+	case WriteDoubled, NoticeDoubled, NoticeEarly:
+		if c.Verbs.On { // a queue pair takes each packet once, and in order
+			return true
+		}
+	}
+	switch k {
 	case WriteLost, RecordTorn, WriteDoubled, NoticeDoubled, PostFailed, BatchFailed, NoticeFailed, FlipWrite, TearWrite:
 		return c.Pull
 	case CopyFailed:

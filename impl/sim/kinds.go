@@ -30,6 +30,9 @@ const (
 	FewPages   Kind = "few-pages"   // a pool that holds one or two requests
 	ManyPages  Kind = "many-pages"  // a pool of a million pages
 	FewRecords Kind = "few-records" // one or two auxiliary slots
+
+	OverVerbs   Kind = "over-verbs"   // links over RDMA verbs: nobody but the adapter checks a write
+	OverWindows Kind = "over-windows" // the same, with a window for each lease
 )
 
 // Faults that must change nothing for anybody but, at most, the requests that they touch.
@@ -104,6 +107,8 @@ func Kinds() []KindInfo {
 		{FewPages, Use, "a pool in which one request leaves no room for another", "B39 B49"},
 		{ManyPages, Use, "a pool of a million pages", ""},
 		{FewRecords, Use, "one or two auxiliary slots, reused at once", "B12 B52"},
+		{OverVerbs, Use, "push links over RDMA verbs: queue pairs, flushed completions, writes that land after the local error, a fence in its steps", "B09 B26"},
+		{OverWindows, Use, "the same with a memory window for each lease", "B36"},
 		{MessageLost, Allowed, "a control message is lost", "B08 B42"},
 		{MessageDoubled, Allowed, "a control message arrives twice", "B31 B33"},
 		{MessageReordered, Allowed, "a control message overtakes one or two others", "B31"},

@@ -42,7 +42,7 @@ func (w *World) checkWrite(op *mem.Op, e *ends) {
 		return
 	}
 	wr := e.src.writes[op.ID][op.Index]
-	if op.State == mem.Queued {
+	if op.State == mem.Queued || w.cfg.Verbs.On && op.State == mem.Launched && !op.Again && !e.src.fenced {
 		if v := e.srcRank.m.Page(wr.Component, wr.Src); v.State == pages.Free {
 			w.violate(I6, "%s %s page %d is free and a write of lease %d still reads it", e.srcRank.host.name, wr.Component, wr.Src, op.Lease)
 		}

@@ -393,7 +393,7 @@ func (r *prefillRank) post(a core.Post) {
 			w.violate(Contract, "post: %v", err)
 			return
 		}
-		b.Writes = append(b.Writes, transport.Write{Component: it.Part.Component, Part: it.Part.Index, Index: it.Index,
+		b.Writes = append(b.Writes, transport.Write{Component: it.Part.Component, Part: it.Part.Index, Of: it.Part, Index: it.Index,
 			Src: it.Src.Page, SrcSegs: segs, Dst: it.Dst, Tag: it.Tag})
 	}
 	l.writes[a.Batch] = b.Writes

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"kvfence/impl/core"
+	"kvfence/impl/transport/mem"
 )
 
 // bigPool is a pool of a million pages; bigShare is the one in how many seeds that has one.
@@ -54,6 +55,9 @@ func Shape(seed uint64) Config {
 			c.DecodePages = bigPool
 		}
 	}
+	if !c.Pull && !c.Lax && r.IntN(4) == 0 { // drawn last: it moves no other draw
+		c.Verbs = mem.Verbs{On: true, Windows: r.IntN(2) == 0}
+	}
 	return c
 }
 
@@ -65,6 +69,12 @@ func (w *World) countShape() {
 		w.count(ManyPages)
 	case min(c.PrefillPages, c.DecodePages) < 8:
 		w.count(FewPages)
+	}
+	if c.Verbs.On {
+		w.count(OverVerbs)
+	}
+	if c.Verbs.Windows {
+		w.count(OverWindows)
 	}
 	if c.AuxPages == 1 || c.AuxPages == 2 {
 		w.count(FewRecords)

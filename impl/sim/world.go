@@ -125,7 +125,7 @@ func New(cfg Config) *World { return newWorld(cfg, newChance(cfg.Seed)) }
 
 func newWorld(cfg Config, c *chance) *World {
 	cfg = cfg.withDefaults()
-	w := &World{cfg: cfg, chance: c, noise: rand.New(rand.NewPCG(cfg.Seed, 0x6e6f697365)), now: 1, fabric: mem.New(cfg.Fabric),
+	w := &World{cfg: cfg, chance: c, noise: rand.New(rand.NewPCG(cfg.Seed, 0x6e6f697365)), now: 1, fabric: mem.NewVerbs(cfg.Fabric, cfg.Verbs),
 		ends: map[endsKey]*ends{}, cuts: map[[2]int]bool{}, kinds: map[Kind]int{}, lax: cfg.Lax, xfers: map[spec.TransferID]*xfer{}}
 	for i, n := range cfg.Prefill {
 		w.prefill = append(w.prefill, &prefillSide{side: side{w: w, role: spec.RolePrefill, slot: i}, ranks: make([]*prefillRank, n)})

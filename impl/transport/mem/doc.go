@@ -7,6 +7,7 @@
 //	      notice: one for each channel: queued -> launched -> delivered when all before it on its channel is over
 //	pull  job:    for each copy: half the bytes -> all bytes -> source tag, digest and epoch checked -> destination tag; then Copied
 //	both  fences, losses, opening, the end of a reader
+//	verbs push over RDMA verbs (NewVerbs): launched -> taken in by a queue pair that works, nobody else checks -> ...; see verbs.go
 //
 // What can be said: Advance takes the next step; not stepping holds; Lose lets a write, notice or loss die where it is, also torn
 // half-way; Duplicate doubles what is under way; Fail fails a write at its post, a batch or a notice at its completion while its
@@ -19,5 +20,5 @@
 // TestTargetFence_WritePausedHalfWay_NotOneByteLands and TestReaderFence_CopyPausedHalfWay_NotOneByteLands.
 //
 // Sinks are called by Step and Drain only, never within a call that an end's owner makes. Not safe for concurrent use.
-// impl/sim and tests use it. Read next: fabric.go, push.go, pull.go.
+// impl/sim and tests use it. Read next: fabric.go, push.go, pull.go, verbs.go, verbs_fence.go.
 package mem

@@ -31,6 +31,8 @@ const (
 	Opened                  // Opened at an exporter
 	ExportLost              // Lost at an exporter
 	ReaderEnded             // ReaderEnded at an exporter
+	Moved                   // over verbs: a queue pair of a target has come to be in error
+	Invalidate              // over verbs: a window of a lease is taken back
 )
 
 // String names the kind in scripts and logs.
@@ -38,6 +40,7 @@ func (k Kind) String() string {
 	return [...]string{
 		"write", "batch", "notice", "noticed", "source-fence", "source-lost", "target-fence", "target-lost",
 		"job", "reader-fence", "reader-lost", "opened", "export-lost", "reader-ended",
+		"moved", "invalidate",
 	}[k]
 }
 
@@ -115,6 +118,8 @@ type Faults struct {
 // Fabric is all links of a simulation. Make it with New.
 type Fabric struct {
 	faults Faults
+	verbs  Verbs
+	links  []*pushLink // over verbs, with decode's end open
 	last   OpRef
 	ops    []op // pending, by number
 	push   map[linkName]*pushLink

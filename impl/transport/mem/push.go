@@ -2,6 +2,7 @@ package mem
 
 import (
 	"fmt"
+	"slices"
 
 	"kvfence/impl/device"
 	"kvfence/impl/transport"
@@ -14,6 +15,9 @@ type pushLink struct {
 	src  *Source
 	dst  *Target
 	dead bool // the target crashed: nothing can land
+
+	rails  []rail // over verbs: decode's queue pairs, once it is open
+	broken bool   // one of prefill's has failed
 }
 
 // Source is prefill's end of a push link; it implements transport.Source.
@@ -38,6 +42,8 @@ type Target struct {
 	sink    transport.TargetSink
 	fencing bool
 	gone    bool // fenced or crashed
+
+	rights []*right // over verbs with windows
 }
 
 var (
@@ -68,6 +74,12 @@ func (f *Fabric) OpenTarget(info transport.LinkInfo, mem device.Memory, grants *
 		return nil, fmt.Errorf("%w: target of epoch %d is open", transport.ErrAuth, info.Epoch)
 	}
 	l.dst = &Target{f: f, l: l, mem: mem, grants: grants, sink: sink}
+	if f.verbs.On {
+		f.openRails(l)
+		if f.verbs.Windows {
+			grants.Enforce(info.Epoch, l.dst)
+		}
+	}
 	return l.dst, nil
 }
 
@@ -76,6 +88,9 @@ func (f *Fabric) pushLink(info transport.LinkInfo) (*pushLink, error) {
 	l := f.push[nameOf(info)]
 	if l == nil {
 		l = &pushLink{info: info}
+		if f.verbs.On {
+			l.rails = make([]rail, max(f.verbs.Rails, 1))
+		}
 		f.push[nameOf(info)] = l
 	}
 	if l.info != info {
@@ -88,17 +103,36 @@ func (f *Fabric) pushLink(info transport.LinkInfo) (*pushLink, error) {
 type batch struct {
 	opBase
 	s     *Source
-	queue int // writes not launched
-	err   error
+	queue int // writes not launched; over verbs not acknowledged
+
+	writes uint32
+	err    error
 }
 
-func (b *batch) can(d Do) bool { return d == Advance && b.queue == 0 || d == Fail }
+func (b *batch) can(d Do) bool { return d == Advance && (b.queue == 0 || b.oneRail()) || d == Fail }
+
+// oneRail reports a batch of several rails of which one is done: a planted bug.
+func (b *batch) oneRail() bool {
+	if !b.s.f.verbs.OneCompletion {
+		return false
+	}
+	open := map[uint32]bool{}
+	for _, o := range b.s.f.ops {
+		if w, is := o.(*write); is && w.b == b && !w.over && !w.acked {
+			open[w.Channel] = true
+		}
+	}
+	return len(open) < int(min(b.s.channels, b.writes))
+}
 
 func (b *batch) step(d Do) {
 	if d == Fail {
 		b.err = ErrFailed
 	}
 	b.over = true
+	if d == Fail && b.s.f.verbs.On { // a completion in error is its queue pair's
+		b.s.f.breakRail(b.s.l, 0)
+	}
 	b.s.sink.Posted(b.ID, b.err)
 }
 
@@ -113,7 +147,7 @@ func (s *Source) Post(t transport.Batch) {
 		s.f.add(b)
 		return
 	}
-	b.queue = len(t.Writes)
+	b.queue, b.writes = len(t.Writes), uint32(len(t.Writes))
 	for i, w := range t.Writes {
 		ch := s.next % s.channels
 		s.next++
@@ -123,6 +157,10 @@ func (s *Source) Post(t transport.Batch) {
 		})
 	}
 	s.f.add(b)
+	if s.l.broken {
+		s.f.flushPosted(s.l)
+		s.f.sweep()
+	}
 }
 
 // uses notes that a write of a lease goes over a channel.
@@ -143,7 +181,11 @@ func (s *Source) Notice(lease spec.LeaseID, number uint64) {
 	var sent []*notice
 	var channels []spec.Channel
 	if !s.fencing {
-		for _, ch := range s.used[lease] {
+		used := s.used[lease]
+		if s.f.verbs.OneNotice {
+			used = used[:min(len(used), 1)]
+		}
+		for _, ch := range used {
 			n := &notice{opBase: opBase{Op: Op{Kind: Notice, Link: s.l.info, Lease: lease, Channel: ch, ID: number}}, f: s.f, l: s.l}
 			s.f.add(n)
 			sent = append(sent, n)
@@ -156,7 +198,7 @@ func (s *Source) Notice(lease spec.LeaseID, number uint64) {
 		opBase: opBase{Op: Op{Kind: Noticed, Link: s.l.info, Lease: lease, ID: number}}, fails: true,
 		ready: func() bool {
 			for _, n := range sent {
-				if n.State == Queued && !n.over {
+				if n.State == Queued && !n.over { // a flushed one is over
 					return false
 				}
 			}
@@ -165,6 +207,9 @@ func (s *Source) Notice(lease spec.LeaseID, number uint64) {
 		run: func(err error) {
 			if fenced || s.gone {
 				err = transport.ErrFenced
+			}
+			if slices.ContainsFunc(sent, func(n *notice) bool { return n.flushed }) && err == nil {
+				err = ErrFlushed
 			}
 			if err != nil {
 				channels = nil
@@ -233,6 +278,10 @@ func (t *Target) Fence() {
 		return
 	}
 	t.fencing = true
+	if t.f.verbs.On {
+		t.f.add(&fence{opBase: opBase{Op: Op{Kind: TargetFence, Link: t.l.info}}, t: t})
+		return
+	}
 	t.f.add(&report{
 		opBase: opBase{Op: Op{Kind: TargetFence, Link: t.l.info}},
 		ready:  func() bool { return t.f.faults.FenceAtOnce || !t.placing() },
@@ -263,7 +312,7 @@ func (t *Target) Crash() {
 		switch b.Kind {
 		case Write, Notice:
 			b.over = b.over || b.Link == t.l.info && b.State > Queued
-		case TargetFence, TargetLost:
+		case TargetFence, TargetLost, Moved, Invalidate:
 			b.over = b.over || b.Link == t.l.info
 		}
 	}
@@ -275,8 +324,12 @@ func (t *Target) Crash() {
 // CutPush breaks a link's streams: both ends' losses are queued. It says nothing about what is under way.
 func (f *Fabric) CutPush(info transport.LinkInfo) {
 	if l := f.push[nameOf(info)]; l != nil {
+		for ch := range l.rails {
+			f.breakRail(l, uint32(ch))
+		}
 		f.lostSource(l, "cut")
 		f.lostTarget(l, "cut")
+		f.sweep()
 	}
 }
 

@@ -18,6 +18,7 @@ type write struct {
 	w   transport.Write
 	buf []byte // what was read at the source
 
+	acked   bool // over verbs: the source will not be read again
 	granted bool // p is the grant table's; else it was made up (Faults.Unchecked)
 	p       transport.Placement
 }
@@ -25,8 +26,10 @@ type write struct {
 func (w *write) can(d Do) bool {
 	switch d {
 	case Advance:
-		return w.State != Launched || w.l.dst != nil || w.l.dead
-	case Lose, Duplicate:
+		return w.State != Launched || w.l.dead || w.l.dst != nil && (!w.f.verbs.On || w.first())
+	case Duplicate:
+		return w.State != Queued && (!w.f.verbs.On || w.f.verbs.Windows) // a queue pair takes each packet once: only a rogue writes again
+	case Lose:
 		return w.State != Queued
 	case Fail:
 		return w.State == Queued
@@ -44,11 +47,18 @@ func (w *write) step(d Do) {
 		w.advance()
 	case Lose:
 		w.drop()
+		if w.f.verbs.On { // retries are spent
+			w.f.breakRail(w.l, w.Channel)
+			w.flush()
+		}
 	case Duplicate:
-		again := &write{opBase: opBase{Op: w.Op}, f: w.f, l: w.l, b: w.b, w: w.w, buf: bytes.Clone(w.buf)}
+		again := &write{opBase: opBase{Op: w.Op}, f: w.f, l: w.l, b: w.b, w: w.w, buf: bytes.Clone(w.buf), acked: true}
 		again.State, again.Again, again.Held = Launched, true, false
 		w.f.add(again)
 	case Fail:
+		if w.f.verbs.On {
+			defer w.f.breakRail(w.l, w.Channel)
+		}
 		w.fail(fmt.Errorf("write %d: %w", w.Index, ErrFailed))
 	case Flip:
 		w.buf[len(w.buf)-1] ^= 0x10
@@ -79,6 +89,10 @@ func (w *write) advance() {
 	case Queued:
 		w.launch()
 	case Launched:
+		if w.f.verbs.On {
+			w.take()
+			return
+		}
 		w.check()
 	case Checked:
 		place(w.p.Page, w.p.Segs, w.buf, 0, len(w.buf)/2)
@@ -101,19 +115,25 @@ func (w *write) advance() {
 
 // launch reads the source page: from here on it is not read again.
 func (w *write) launch() {
-	pool := poolOf(w.l.src.mem, w.w.Component)
-	if pool == nil || uint32(w.w.Src) >= pool.Layout.Shape.Pages {
-		w.fail(fmt.Errorf("write %d: source page %d %w", w.Index, w.w.Src, ErrJob))
-		return
-	}
-	b, err := gather(pool.Page(w.w.Src), w.w.SrcSegs)
+	b, err := w.source()
 	if err != nil {
 		w.fail(fmt.Errorf("write %d: %w", w.Index, err))
 		return
 	}
 	w.buf, w.State = b, Launched
-	w.b.queue--
-	w.over = w.l.dead
+	if w.over = w.l.dead; !w.f.verbs.On || w.over {
+		w.acked = true
+		w.b.queue--
+	}
+}
+
+// source reads the source page.
+func (w *write) source() ([]byte, error) {
+	pool := poolOf(w.l.src.mem, w.w.Component)
+	if pool == nil || uint32(w.w.Src) >= pool.Layout.Shape.Pages {
+		return nil, fmt.Errorf("source page %d %w", w.w.Src, ErrJob)
+	}
+	return gather(pool.Page(w.w.Src), w.w.SrcSegs)
 }
 
 // check asks the grant table, as the placer of a stream does before its copy.
@@ -162,6 +182,8 @@ type notice struct {
 	opBase
 	f *Fabric
 	l *pushLink
+
+	flushed bool // its queue pair failed: it was not sent
 }
 
 func (n *notice) can(d Do) bool {
@@ -213,7 +235,7 @@ func (n *notice) step(d Do) {
 
 func (n *notice) deliver() {
 	n.over = true
-	if t := n.l.dst; t != nil && !t.gone && !t.fencing {
+	if t := n.l.dst; t != nil && !t.gone && !t.fencing && (!n.f.verbs.On || n.l.rails[n.Channel].state < railError) {
 		t.sink.NoticeIn(n.Channel, n.Lease, n.ID)
 	}
 }
