@@ -111,6 +111,7 @@ struct Machine {
 
   std::bitset<KVF_THREADS> slow; /* threads, in every block, that the present whim holds back */
   uint32_t whim_left = 0;        /* turns until the next */
+  uint64_t steps = 0;            /* of all threads */
 
   /* schedule.cc */
   void run();

@@ -71,6 +71,7 @@ void Machine::load(uint64_t at, void *v, uint32_t n, bool shared) {
     counts.loads++;
     counts.wide_loads += n == 16;
   }
+  steps++;
   if (random.below(64) == 0) pause();
   Thread &t = *running;
   memcpy(v, (const void *)(uintptr_t)at, n);
@@ -85,6 +86,7 @@ void Machine::store(uint64_t at, const void *v, uint32_t n, bool shared) {
     counts.stores++;
     counts.wide_stores += n == 16;
   }
+  steps++;
   Pending p;
   p.at = at;
   p.n = n;

@@ -21,7 +21,7 @@ Machine *machine = nullptr;
 namespace {
 
 constexpr uint32_t kResident = 3;
-constexpr uint64_t kMostTurns = 1ull << 28; /* far above what any test takes */
+constexpr uint64_t kMostSteps = 1ull << 26; /* turns, loads and stores: far above what any test takes */
 
 std::vector<std::unique_ptr<Block>> pool; /* blocks with their stacks, for the next launch */
 
@@ -198,6 +198,10 @@ void Machine::run() {
     start(*blocks.back());
   }
   while (ended < grid) {
+    if (steps++ > kMostSteps) {
+      error = "it does not end";
+      break;
+    }
     if (ready.empty()) {
       if (error.empty()) error = "no thread can run: a barrier that not all threads reach";
       break;
@@ -207,10 +211,7 @@ void Machine::run() {
     ready[k] = ready.back();
     ready.pop_back();
     running = &t;
-    if (++counts.turns == kMostTurns) {
-      error = "it does not end";
-      break;
-    }
+    counts.turns++;
     switch_fiber(scheduler, t.fiber);
     some_late_stores();
     if (!error.empty()) break;
