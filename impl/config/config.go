@@ -132,10 +132,29 @@ type Sizes struct {
 
 // Transport is how pages travel.
 type Transport struct {
-	Kind              string `yaml:"kind"` // "tcp" or "shm"
+	Kind              string `yaml:"kind"` // "tcp", "shm" or "verbs"
 	Streams           int    `yaml:"streams"`
 	CongestionControl string `yaml:"congestion_control"` // of data sockets; empty: the system's
 	SocketDir         string `yaml:"socket_dir"`         // shm: where the exporter's socket is made; empty: an abstract one
+	Verbs             Verbs  `yaml:"verbs"`
+}
+
+// Verbs is how pages travel over RDMA (transport.kind verbs, kvfence-native). Both sides of a deployment list their rails in the same order: rail
+// k of one goes to rail k of the other.
+type Verbs struct {
+	// Devices are the rails: NAME or NAME:PORT, port 1 where not given; empty: every active port, nearest first (kvfence devices shows them).
+	Devices  []string `yaml:"devices,omitempty"`
+	MaxRails int      `yaml:"max_rails"` // of devices that were found, how many are used
+	GIDIndex string   `yaml:"gid_index"` // "auto", or an index that holds on every rail
+	MTU      string   `yaml:"mtu"`       // "auto", or 256 to 4096, the same at both ends
+	Leases   string   `yaml:"leases"`    // decode: "auto", "windows", "regions" or "off": what makes a lease a right of the adapter's
+	// RetryCount and TimeoutExponent decide how soon an end without answer fails: (count + 1) times 4.096 us * 2^exponent, more on some adapters.
+	RetryCount      int    `yaml:"retry_count"`
+	TimeoutExponent int    `yaml:"timeout_exponent"`
+	RNRRetry        int    `yaml:"rnr_retry"`    // notices that find no receive: 7 waits for ever
+	SendDepth       int    `yaml:"send_depth"`   // requests posted on one queue pair
+	NoticeDepth     int    `yaml:"notice_depth"` // receives that wait for notices
+	BusyPoll        Switch `yaml:"busy_poll"`    // completions without sleeping: a core for each rail of each link
 }
 
 // Guards are the two guards that an operator may trade. Both ends of a link must agree on digests.

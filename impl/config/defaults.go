@@ -38,6 +38,7 @@ func (c Config) WithDefaults() Config {
 	set(&c.Sizes.TagSlots, 4)
 	set(&c.Transport.Kind, "tcp")
 	set(&c.Transport.Streams, 1)
+	c.Transport.Verbs.setDefaults()
 	set(&c.Guards.PageDigests, On)
 	set(&c.Guards.StepTagCheck, On)
 	set(&c.Timeouts.Liveness, 5*time.Second)
@@ -53,6 +54,19 @@ func (c Config) WithDefaults() Config {
 	set(&c.Log.Level, "info")
 	set(&c.Log.Format, "text")
 	return c
+}
+
+func (v *Verbs) setDefaults() {
+	set(&v.MaxRails, 4)
+	set(&v.GIDIndex, "auto")
+	set(&v.MTU, "auto")
+	set(&v.Leases, "auto")
+	set(&v.RetryCount, 6)
+	set(&v.TimeoutExponent, 14)
+	set(&v.RNRRetry, 7)
+	set(&v.SendDepth, 512)
+	set(&v.NoticeDepth, 128)
+	set(&v.BusyPoll, Off)
 }
 
 func (c *Config) defaultAddresses() {

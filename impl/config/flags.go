@@ -50,9 +50,11 @@ func options() []option {
 		tokens("decode-pool-tokens", "size of the decode pool", func(c *Config) *uint32 { return &c.Sizes.DecodePool }),
 		tokens("page-tokens", "tokens in one page", func(c *Config) *uint32 { return &c.Sizes.Page }),
 		toggle("allow-window-over-pool", "start although a pool cannot hold the window", func(c *Config) *bool { return &c.Sizes.AllowWindowOverPool }),
-		text("transport", "how pages travel: tcp or shm", func(c *Config) *string { return &c.Transport.Kind }),
+		text("transport", "how pages travel: tcp, shm or verbs", func(c *Config) *string { return &c.Transport.Kind }),
 		whole("streams", "data streams of one link (tcp)", func(c *Config) *int { return &c.Transport.Streams }),
 		text("congestion-control", "congestion control of data sockets", func(c *Config) *string { return &c.Transport.CongestionControl }),
+		text("leases", "verbs, decode: what makes a lease a right of the adapter's: auto, windows, regions or off", func(c *Config) *string { return &c.Transport.Verbs.Leases }),
+		{"rdma-device", "verbs: one rail, NAME or NAME:PORT; repeat for more, in the same order on both sides", "peer", addDevice},
 		text("page-digests", "digest of every page at verify: on or off", func(c *Config) *string { return (*string)(&c.Guards.PageDigests) }),
 		text("step-tag-check", "tags checked before and after every step: on or off", func(c *Config) *string { return (*string)(&c.Guards.StepTagCheck) }),
 		text("tls-cert", "certificate of this node (PEM)", func(c *Config) *string { return &c.TLS.Cert }),
@@ -121,6 +123,12 @@ func addPeer(c *Config, v string) error {
 	}
 	p.Addresses = strings.Split(v, ",")
 	c.Decode.Peers = append(c.Decode.Peers, p)
+	return nil
+}
+
+// addDevice adds one rail.
+func addDevice(c *Config, v string) error {
+	c.Transport.Verbs.Devices = append(c.Transport.Verbs.Devices, v)
 	return nil
 }
 

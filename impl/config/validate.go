@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -103,7 +104,8 @@ func (c Config) validateSizes(p *problems) {
 }
 
 func (c Config) validateRest(p *problems) {
-	p.oneOf("transport.kind", c.Transport.Kind, "tcp", "shm")
+	p.oneOf("transport.kind", c.Transport.Kind, "tcp", "shm", "verbs")
+	c.Transport.Verbs.validate(p)
 	p.between("transport.streams", int64(c.Transport.Streams), 1, 16)
 	p.oneOf("guards.page_digests", string(c.Guards.PageDigests), "on", "off")
 	p.oneOf("guards.step_tag_check", string(c.Guards.StepTagCheck), "on", "off")
@@ -128,6 +130,34 @@ func (c Config) validateRest(p *problems) {
 	p.between("bounds.write_queue", int64(c.Bounds.WriteQueue), 16, 1<<20)
 	p.between("bounds.connections", int64(c.Bounds.Connections), 1, 1<<16)
 	p.between("bounds.top_logprobs", int64(c.Bounds.TopLogprobs), 0, 64)
+}
+
+func (v Verbs) validate(p *problems) {
+	p.between("transport.verbs.max_rails", int64(v.MaxRails), 1, 8)
+	if len(v.Devices) > 8 {
+		p.add("transport.verbs.devices has %d rails; at most 8", len(v.Devices))
+	}
+	for i, d := range v.Devices {
+		name, port, has := strings.Cut(d, ":")
+		n, err := strconv.ParseUint(port, 10, 8)
+		if name == "" || strings.ContainsAny(name, "/ ") || has && (err != nil || n == 0) {
+			p.add("transport.verbs.devices[%d] is %q; it must be NAME or NAME:PORT", i, d)
+		}
+		if slices.Contains(v.Devices[:i], d) {
+			p.add("transport.verbs.devices: %s stands there twice", d)
+		}
+	}
+	if _, err := strconv.ParseUint(v.GIDIndex, 10, 8); v.GIDIndex != "auto" && err != nil {
+		p.add("transport.verbs.gid_index is %q; it must be auto or 0 to 255", v.GIDIndex)
+	}
+	p.oneOf("transport.verbs.mtu", v.MTU, "auto", "256", "512", "1024", "2048", "4096")
+	p.oneOf("transport.verbs.leases", v.Leases, "auto", "windows", "regions", "off")
+	p.between("transport.verbs.retry_count", int64(v.RetryCount), 1, 7)
+	p.between("transport.verbs.timeout_exponent", int64(v.TimeoutExponent), 1, 31)
+	p.between("transport.verbs.rnr_retry", int64(v.RNRRetry), 1, 7)
+	p.between("transport.verbs.send_depth", int64(v.SendDepth), 16, 16384)
+	p.between("transport.verbs.notice_depth", int64(v.NoticeDepth), 16, 16384)
+	p.oneOf("transport.verbs.busy_poll", string(v.BusyPoll), "on", "off")
 }
 
 // validateTLS demands certificates where an address is not loopback, and says which address and what to set.

@@ -195,8 +195,8 @@ func (f *front) cut(rng *rand.Rand) {
 	if rng.IntN(2) == 0 {
 		d.loop.call(func() {
 			for _, l := range d.ranks[0].links {
-				l.push.stop(everyEpoch, func() {})
-				l.pull.stop(everyEpoch, func() {})
+				l.push.stop(everyEpoch, func(bool) {})
+				l.pull.stop(everyEpoch, func(bool) {})
 			}
 		})
 		return

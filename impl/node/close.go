@@ -20,7 +20,7 @@ func (p *prefillSide) quiet() {
 	done := make(chan struct{})
 	p.box.put(func() {
 		left := 1
-		ended := func() {
+		ended := func(bool) {
 			if left--; left == 0 {
 				close(done)
 			}
@@ -32,7 +32,7 @@ func (p *prefillSide) quiet() {
 				l.pull.stop(everyEpoch, ended)
 			}
 		}
-		ended()
+		ended(true)
 	})
 	waitFor(done, p.loop)
 }
@@ -42,7 +42,7 @@ func (d *decodeSide) quiet() {
 	done := make(chan struct{})
 	d.box.put(func() {
 		left := 1
-		ended := func() {
+		ended := func(bool) {
 			if left--; left == 0 {
 				close(done)
 			}
@@ -55,7 +55,7 @@ func (d *decodeSide) quiet() {
 				l.pull.stop(everyEpoch, ended)
 			}
 		}
-		ended()
+		ended(true)
 	})
 	waitFor(done, d.loop)
 }
@@ -107,6 +107,9 @@ func (p *prefillSide) close() error {
 	}
 	p.wg.Wait()
 	for _, r := range p.ranks {
+		if r.verbs != nil {
+			errs = append(errs, r.verbs.Close())
+		}
 		if r.free != nil {
 			errs = append(errs, r.free())
 		}
@@ -139,6 +142,9 @@ func (d *decodeSide) close() error {
 	}
 	d.wg.Wait()
 	for _, r := range d.ranks {
+		if r.verbs != nil {
+			errs = append(errs, r.verbs.Close())
+		}
 		if r.free != nil {
 			errs = append(errs, r.free())
 		}

@@ -14,6 +14,8 @@ import (
 	"kvfence/impl/core"
 	"kvfence/impl/device"
 	"kvfence/impl/trace"
+	"kvfence/impl/transport/tcp"
+	"kvfence/impl/transport/verbs"
 	"kvfence/impl/workload"
 	"kvfence/spec"
 )
@@ -76,6 +78,8 @@ type decodeRank struct {
 	host  *host
 	mem   device.Memory
 	free  func() error
+	push  pushDialer
+	verbs *verbs.Adapter // nil unless verbs
 	conns map[core.ConnID]*outConn
 	links map[core.PeerID]*targetLink
 	up    map[core.PeerID]core.PeerUp // open links
@@ -132,7 +136,25 @@ func (d *decodeSide) makePools() (err error) {
 		if r.mem, _, r.free, err = makeMemory(d.layouts[k], false); err != nil {
 			return err
 		}
+		if err = r.openFabric(); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// openFabric chooses what pushed pages come by.
+func (r *decodeRank) openFabric() (err error) {
+	r.push = tcpDialer{}
+	if !isVerbs(r.side.cfg) {
+		return nil
+	}
+	if r.verbs, err = openVerbs(r.side.cfg, r.mem, true, tcp.Options{}); err != nil {
+		return err
+	}
+	r.push = r.verbs
+	by, why := r.verbs.Leases()
+	r.side.log.Info("RDMA is open", "rank", r.rank, "leases", by, "because", why)
 	return nil
 }
 

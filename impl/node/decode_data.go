@@ -54,7 +54,7 @@ func (r *decodeRank) openData(a core.OpenData) {
 		opts.TLS = d.creds.client(serverName(peer.name, addr))
 	}
 	d.wg.Go(func() {
-		t, err := tcp.Dial(ctx, addr, info, l.grants, sink, opts)
+		t, err := r.push.Dial(ctx, addr, info, l.grants, sink, opts)
 		r.sayUnopened(addr, err)
 		d.box.put(func() {
 			d.later(r.host, dataUp(a.Peer, a.Epoch, l.push.opened(e, t, err)))
@@ -89,8 +89,12 @@ func (r *decodeRank) fence(a core.Fence) {
 	l, d := r.link(a.Peer), r.side
 	l.grants.Raise(a.New)
 	began := time.Now()
-	l.push.stop(a.Old, func() {
-		l.pull.stop(a.Old, func() {
+	l.push.stop(a.Old, func(pushed bool) {
+		l.pull.stop(a.Old, func(pulled bool) {
+			if !pushed || !pulled { // what could not be fenced may still land: no wait makes it a fence
+				d.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old})
+				return
+			}
 			d.wg.Go(func() { // the placers of ends that are long over have stopped; this is the proof of it
 				l.grants.Wait(a.New)
 				d.metrics.fenced("decode", time.Since(began))
@@ -105,7 +109,7 @@ func (r *decodeRank) fence(a core.Fence) {
 func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 	for _, p := range r.side.peers {
 		l := r.links[p.id]
-		if l == nil || !l.grants.Strays(c, pages) {
+		if l == nil || !l.grants.Strays(c, pages) || l.settle(c, pages) {
 			continue
 		}
 		r.side.metrics.refused("decode", string(spec.RefuseRevoked), "stray")
@@ -164,6 +168,16 @@ func (s *targetSink) lateLoss() {
 	if s.end.lost && s.end.opened && !s.end.fencing {
 		s.rank.side.later(s.rank.host, core.DataLost{Peer: s.peer, Epoch: s.end.epoch})
 	}
+}
+
+// FenceFailed implements transport.FenceFailer.
+func (s *targetSink) FenceFailed(err error) {
+	d := s.rank.side
+	d.box.put(func() {
+		d.log.Error("data path could not be fenced", "rank", s.rank.rank, "peer", s.peer, "epoch", s.end.epoch, "err", err)
+		s.end.failed = true
+		s.link.push.over(s.end)
+	})
 }
 
 func (s *targetSink) Fenced() { s.rank.side.box.put(func() { s.link.push.over(s.end) }) }

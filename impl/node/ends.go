@@ -15,13 +15,15 @@ type end[T any] struct {
 	opened  bool
 	fencing bool
 	lost    bool
+	failed  bool // the fence could not be completed
 	waiters []*fenceWaiter
 }
 
 // fenceWaiter is one Fence action that waits for the ends it covers.
 type fenceWaiter struct {
-	left int
-	done func()
+	left   int
+	failed bool // one of them could not be fenced
+	done   func(ok bool)
 }
 
 // ends are the data ends of one link, by epoch: usually one, two while an old one is being fenced. It keeps the promise that
@@ -71,8 +73,8 @@ func (s *ends[T]) each(f func(T)) {
 	}
 }
 
-// stop fences every end up to old and calls done when all of them are over.
-func (s *ends[T]) stop(old spec.Epoch, done func()) {
+// stop fences every end up to old and calls done when all of them are over; ok says that each was fenced.
+func (s *ends[T]) stop(old spec.Epoch, done func(ok bool)) {
 	w := &fenceWaiter{done: done}
 	var start []T
 	for _, e := range s.list {
@@ -91,7 +93,7 @@ func (s *ends[T]) stop(old spec.Epoch, done func()) {
 		e.fencing = true
 	}
 	if w.left == 0 {
-		done()
+		done(true)
 		return
 	}
 	for _, p := range start {
@@ -109,8 +111,9 @@ func (s *ends[T]) over(e *end[T]) {
 	}
 	e.cancel()
 	for _, w := range e.waiters {
+		w.failed = w.failed || e.failed
 		if w.left--; w.left == 0 {
-			w.done()
+			w.done(!w.failed)
 		}
 	}
 	e.waiters = nil

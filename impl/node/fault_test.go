@@ -141,8 +141,8 @@ func TestDataStream_IsCut_TransferFailsOrSucceedsAndLinkComesBack(t *testing.T) 
 				d := p.decode.decode
 				require.True(t, d.loop.call(func() { // this end gives the path up under the machine's feet
 					for _, l := range d.ranks[0].links {
-						l.push.stop(everyEpoch, func() {})
-						l.pull.stop(everyEpoch, func() {})
+						l.push.stop(everyEpoch, func(bool) {})
+						l.pull.stop(everyEpoch, func(bool) {})
 					}
 				}))
 				require.Eventually(t, func() bool { return d.fences() > uint64(i)+1 }, patience, 5*time.Millisecond)

@@ -369,8 +369,8 @@ func (r *leaseRig) stirLeases(op *history.Client, rng *rand.Rand, stop chan stru
 		if rng.IntN(2) == 0 {
 			d.call(func() {
 				for _, l := range d.ranks[0].links {
-					l.push.stop(everyEpoch, func() {})
-					l.pull.stop(everyEpoch, func() {})
+					l.push.stop(everyEpoch, func(bool) {})
+					l.pull.stop(everyEpoch, func(bool) {})
 				}
 			})
 		} else {

@@ -17,7 +17,7 @@ import (
 	"kvfence/impl/device"
 	"kvfence/impl/trace"
 	"kvfence/impl/transport/shm"
-	"kvfence/impl/transport/tcp"
+	"kvfence/impl/transport/verbs"
 	"kvfence/impl/workload"
 	"kvfence/spec"
 )
@@ -65,9 +65,10 @@ type prefillRank struct {
 	m     *core.PrefillRank
 	host  *host
 	mem   device.Memory
-	free  func() error  // gives the memory back
-	data  *tcp.Listener // nil unless tcp
-	shm   *shm.Exporter // nil unless shm
+	free  func() error   // gives the memory back
+	data  dataListener   // nil where decode pulls
+	verbs *verbs.Adapter // nil unless verbs
+	shm   *shm.Exporter  // nil unless shm
 	conns map[core.ConnID]*conn
 	links map[core.PeerID]*sourceLink
 	// shutExports are pull paths that this end has given up and whose reader may still read.

@@ -51,9 +51,28 @@ func (r *prefillRank) listenData(cfg config.Config, creds *credentials) error {
 	if !cfg.TLS.PlainData {
 		opts.TLS = creds.server()
 	}
-	if r.data, err = tcp.Listen(addr, r.mem, opts); err != nil {
+	if isVerbs(cfg) {
+		return r.listenVerbs(addr, cfg, opts)
+	}
+	l, err := tcp.Listen(addr, r.mem, opts)
+	if err != nil {
 		return listenError("prefill.data", addr, err)
 	}
+	r.data = l
+	return nil
+}
+
+// listenVerbs opens the rails, and listens for the streams that open links over them.
+func (r *prefillRank) listenVerbs(addr string, cfg config.Config, opts tcp.Options) (err error) {
+	opts.Streams = 0
+	if r.verbs, err = openVerbs(cfg, r.mem, false, opts); err != nil {
+		return err
+	}
+	l, err := r.verbs.Listen(addr)
+	if err != nil {
+		return listenError("prefill.data", addr, err)
+	}
+	r.data = l
 	return nil
 }
 
@@ -76,18 +95,19 @@ func (r *prefillRank) expectData(a core.ExpectData) {
 	r.side.later(r.host, dataUp(a.Peer, a.Epoch, l.push.opened(e, sourcePath{src, sink}, err)))
 }
 
-var errNoPush = fmt.Errorf("%w: this node has no data streams (transport.kind is not tcp)", transport.ErrStream)
+var errNoPush = fmt.Errorf("%w: this node has no data streams (transport.kind is shm)", transport.ErrStream)
 
 // fence ends the sending streams of a link up to an epoch: nothing older is read here once FenceDone is said.
 func (r *prefillRank) fence(a core.Fence) {
 	began := time.Now()
 	l := r.link(a.Peer)
-	done := func() {
-		r.side.metrics.fenced("prefill", time.Since(began))
-		r.side.log.Info("link fenced", "rank", r.rank, "peer", a.Peer, "epoch", a.Old, "took", time.Since(began))
-		r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
-	}
-	l.push.stop(a.Old, func() { l.pull.stop(a.Old, done) })
+	l.push.stop(a.Old, func(pushed bool) {
+		l.pull.stop(a.Old, func(pulled bool) {
+			r.side.metrics.fenced("prefill", time.Since(began))
+			r.side.log.Info("link fenced", "rank", r.rank, "peer", a.Peer, "epoch", a.Old, "took", time.Since(began), "ok", pushed && pulled)
+			r.side.later(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: pushed && pulled})
+		})
+	})
 }
 
 // post derives the source segments and queues the writes.

@@ -108,7 +108,7 @@ func machineMemory() uint64 {
 
 // congestion checks the name of a congestion control: with one that the kernel does not have no data stream would ever open.
 func congestion(cfg config.Config) error {
-	if cfg.Transport.Kind != "tcp" || !cfg.RunsPrefill() && !cfg.RunsDecode() {
+	if cfg.Transport.Kind == "shm" || !cfg.RunsPrefill() && !cfg.RunsDecode() {
 		return nil
 	}
 	if err := tcp.CheckCongestion(cfg.Transport.CongestionControl); err != nil {

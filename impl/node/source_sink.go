@@ -65,4 +65,14 @@ func (s *sourceSink) Lost(err error) {
 	})
 }
 
+// FenceFailed implements transport.FenceFailer.
+func (s *sourceSink) FenceFailed(err error) {
+	p := s.rank.side
+	p.box.put(func() {
+		p.log.Error("data path could not be fenced", "rank", s.rank.rank, "peer", s.peer, "epoch", s.end.epoch, "err", err)
+		s.end.failed = true
+		s.link.push.over(s.end)
+	})
+}
+
 func (s *sourceSink) Fenced() { s.rank.side.box.put(func() { s.link.push.over(s.end) }) }

@@ -114,8 +114,8 @@ func (p *pair) stir(rnd *rand.Rand, shape func(*config.Config), addr string, sto
 		case rnd.IntN(2) == 0:
 			d.loop.call(func() {
 				for _, l := range d.ranks[0].links {
-					l.push.stop(everyEpoch, func() {})
-					l.pull.stop(everyEpoch, func() {})
+					l.push.stop(everyEpoch, func(bool) {})
+					l.pull.stop(everyEpoch, func(bool) {})
 				}
 			})
 		default:

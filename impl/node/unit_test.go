@@ -155,14 +155,14 @@ func newEnds() *ends[*recorder] {
 
 func TestEnds_FenceOfNothing_IsDoneAtOnce(t *testing.T) {
 	done := 0
-	newEnds().stop(9, func() { done++ })
+	newEnds().stop(9, func(bool) { done++ })
 	require.Equal(t, 1, done)
 }
 
 func TestEnds_FenceWhileOpening_WaitsForTheOpening(t *testing.T) {
 	s, done, cancelled := newEnds(), 0, false
 	e := s.open(1, func() { cancelled = true })
-	s.stop(1, func() { done++ })
+	s.stop(1, func(bool) { done++ })
 	require.True(t, cancelled)
 	require.Zero(t, done)
 	p := &recorder{}
@@ -173,7 +173,7 @@ func TestEnds_FenceWhileOpening_WaitsForTheOpening(t *testing.T) {
 	require.Equal(t, 1, done)
 
 	e = s.open(2, func() {})
-	s.stop(2, func() { done++ })
+	s.stop(2, func(bool) { done++ })
 	require.NotEmpty(t, s.opened(e, nil, errors.New("refused")))
 	require.Equal(t, 2, done)
 }
@@ -184,12 +184,12 @@ func TestEnds_TwoFences_EachIsDoneOnceAndYoungerStay(t *testing.T) {
 	e1, e2 := s.open(1, func() {}), s.open(2, func() {})
 	require.Empty(t, s.opened(e1, one, nil))
 	require.Empty(t, s.opened(e2, two, nil))
-	s.stop(1, func() { first++ })
+	s.stop(1, func(bool) { first++ })
 	_, ok := s.at(1)
 	require.False(t, ok, "nothing more is posted")
 	_, ok = s.at(2)
 	require.True(t, ok)
-	s.stop(2, func() { second++ })
+	s.stop(2, func(bool) { second++ })
 	require.Equal(t, 1, one.fences)
 	require.Equal(t, 1, two.fences)
 	s.over(e2)

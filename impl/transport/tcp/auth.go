@@ -18,12 +18,13 @@ import (
 
 // Each stream begins with a mutual challenge, before any data byte. Integers are little-endian.
 //
-//	dialer   hello, 96 bytes: 0 "KVFH"; 4 version u16; 6 stream u16; 8 streams u16; 10 zero [6]; 16 prefill incarnation [16];
+//	dialer   hello, 96 bytes: 0 "KVFH"; 4 version u16; 6 stream u16; 8 streams u16; 10 apart u8; 11 zero [5]; 16 prefill incarnation [16];
 //	                          32 decode incarnation [16]; 48 epoch u64; 56 zero [8]; 64 nonce [32]
 //	listener 64 bytes: its nonce [32], mac("prefill")
 //	dialer   32 bytes: mac("decode")
 //	listener 1 byte: 1, when the stream is attached
 //
+// apart is 1 for a stream that carries no writes itself, for another fabric (ExpectStream), so that the two are never mistaken.
 // mac(role) is HMAC-SHA256 with the link's key over "kvfence-tcp-1 ", role, a zero byte, the hello, the listener's nonce, and 32 bytes of
 // TLS exporter ("EXPORTER-kvfence-tcp-1"), zero without TLS. So a mac proves the key for this link, epoch, stream, role,
 // pair of nonces and TLS session; neither side's answer can be used as the other's. A listener that does not expect the link, or a wrong
@@ -39,6 +40,7 @@ const (
 // hello is what a dialer says of a stream.
 type hello struct {
 	stream, streams int
+	apart           bool
 	prefill, decode spec.Incarnation
 	epoch           spec.Epoch
 	nonce           [nonceBytes]byte
@@ -50,6 +52,9 @@ func (h hello) put(b []byte) {
 	binary.LittleEndian.PutUint16(b[4:], spec.Version)
 	binary.LittleEndian.PutUint16(b[6:], uint16(h.stream))
 	binary.LittleEndian.PutUint16(b[8:], uint16(h.streams))
+	if h.apart {
+		b[10] = 1
+	}
 	copy(b[16:], h.prefill[:])
 	copy(b[32:], h.decode[:])
 	binary.LittleEndian.PutUint64(b[48:], uint64(h.epoch))
@@ -59,7 +64,7 @@ func (h hello) put(b []byte) {
 // parseHello reads a hello; one that put would not write is refused.
 func parseHello(b []byte) (hello, error) {
 	h := hello{
-		stream: int(binary.LittleEndian.Uint16(b[6:])), streams: int(binary.LittleEndian.Uint16(b[8:])),
+		stream: int(binary.LittleEndian.Uint16(b[6:])), streams: int(binary.LittleEndian.Uint16(b[8:])), apart: b[10] == 1,
 		prefill: spec.Incarnation(b[16:32]), decode: spec.Incarnation(b[32:48]),
 		epoch: spec.Epoch(binary.LittleEndian.Uint64(b[48:])), nonce: [nonceBytes]byte(b[64:96]),
 	}
@@ -133,7 +138,7 @@ func prove(conn net.Conn, key [32]byte, h hello, binding []byte) error {
 	}
 	var ready [1]byte
 	if _, err := io.ReadFull(conn, ready[:]); err != nil {
-		return fmt.Errorf("%w: the listener did not attach the stream: %w", transport.ErrAuth, err)
+		return fmt.Errorf("%w: the listener did not attach the stream (is its transport.kind another?): %w", transport.ErrAuth, err)
 	}
 	if ready[0] != 1 {
 		return fmt.Errorf("%w: the listener answered %d", transport.ErrAuth, ready[0])

@@ -21,6 +21,9 @@ func (s *source) key() [32]byte { return s.info.Key }
 
 // take implements taker.
 func (s *source) take(h hello, conn net.Conn, c *net.TCPConn, ready func() error) error {
+	if h.apart {
+		return fmt.Errorf("%w: a stream of another fabric", transport.ErrAuth)
+	}
 	w, err := newWire(conn, c, s.opts.Spin)
 	if err != nil {
 		return err
@@ -42,7 +45,7 @@ func (s *single) key() [32]byte { return s.info.Key }
 func (s *single) take(h hello, conn net.Conn, _ *net.TCPConn, ready func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used || h.streams != 1 {
+	if s.used || h.streams != 1 || !h.apart {
 		return fmt.Errorf("%w: %w", transport.ErrAuth, errStreamTaken)
 	}
 	if err := ready(); err != nil {
@@ -71,6 +74,6 @@ func DialStream(ctx context.Context, addr string, info transport.LinkInfo, opts 
 	if info.Key == [32]byte{} {
 		return nil, fmt.Errorf("%w: the link has no key", transport.ErrAuth)
 	}
-	conn, _, err := dialProved(ctx, addr, hello{streams: 1, prefill: info.Prefill, decode: info.Decode, epoch: info.Epoch}, info.Key, opts)
+	conn, _, err := dialProved(ctx, addr, hello{streams: 1, apart: true, prefill: info.Prefill, decode: info.Decode, epoch: info.Epoch}, info.Key, opts)
 	return conn, err
 }
