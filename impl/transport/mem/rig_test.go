@@ -93,7 +93,11 @@ type rig struct {
 }
 
 func newRig(t *testing.T, faults Faults, channels uint32) *rig {
-	g := &rig{log: &log{}, t: t, f: New(faults), from: memory(t), to: memory(t)}
+	return rigOn(t, New(faults), channels)
+}
+
+func rigOn(t *testing.T, f *Fabric, channels uint32) *rig {
+	g := &rig{log: &log{}, t: t, f: f, from: memory(t), to: memory(t)}
 	g.grants = transport.NewGrants(g.to)
 	g.grants.Raise(1)
 	var err error

@@ -152,14 +152,17 @@ func (w *write) flush() {
 	w.over = w.over || w.State == Queued
 }
 
-// first reports whether no write stands before this one on its queue pair.
+// first reports whether no write stands before this one on its queue pair. A doubled one is its writer's second, posted when it is stepped.
 func (w *write) first() bool {
+	if w.Again {
+		return true
+	}
 	for _, o := range w.f.ops {
 		b := o.base()
 		if b.Ref >= w.Ref {
 			break
 		}
-		if b.Kind == Write && b.Link == w.Link && b.Channel == w.Channel && !b.over && b.State <= Launched {
+		if b.Kind == Write && b.Link == w.Link && b.Channel == w.Channel && !b.over && !b.Again && b.State <= Launched {
 			return false
 		}
 	}

@@ -206,7 +206,7 @@ func (n *notice) clear() bool {
 		if b.Ref >= n.Ref {
 			break
 		}
-		if (b.Kind == Write || b.Kind == Notice) && b.Link == n.Link && b.Channel == n.Channel && !b.over && (b.State == Queued || n.State == Launched) {
+		if (b.Kind == Write || b.Kind == Notice) && b.Link == n.Link && b.Channel == n.Channel && !b.over && (b.State == Queued || n.State == Launched) && !(n.f.verbs.On && b.Again) {
 			return false
 		}
 	}
