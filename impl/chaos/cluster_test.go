@@ -42,8 +42,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built makes the binary once.
+// built makes the binary once; KVFENCE_CHAOS_BINARY names one that is there.
 var built = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("KVFENCE_CHAOS_BINARY"); path != "" {
+		return path, nil
+	}
 	dir, err := buildDir()
 	if err != nil {
 		return "", err

@@ -6,6 +6,7 @@
 //
 // Environment: KVFENCE_SEED repeats a run's choices (not the machine's timing), KVFENCE_CHAOS_SECONDS sets how long each storm
 // lasts, KVFENCE_CHAOS_LONG=1 runs the storms over every shape, KVFENCE_SOAK_SECONDS is the soak's length, KVFENCE_CHAOS_DIR keeps
-// logs and traces of all nodes.
+// logs and traces of all nodes, KVFENCE_CHAOS_BINARY is a binary to run in place of one that is built here.
+// Over RDMA (verbs_test.go) the suite runs in the machine of impl/rig, which names its devices in the environment.
 // Read next: chaos_test.go, then storm_test.go, link_test.go (faults), judge_test.go (the oracle), cluster_test.go.
 package chaos

@@ -13,8 +13,10 @@ type Binary struct {
 	Name string
 	// File is its file in the job's folder; "" is Name.
 	File string
-	Args []string
-	Env  []string
+	// Files are further ones of the job's folder; they lie in /tmp while it runs, as File does.
+	Files []string
+	Args  []string
+	Env   []string
 	// Limit ends it, with status 124.
 	Limit time.Duration
 	// Planted ones are there to be refused: the job's status is not theirs.
@@ -33,7 +35,10 @@ func WriteJob(job string, bins []Binary) error {
 		if file == "" {
 			file = b.Name
 		}
-		fmt.Fprintf(&s, "{ [ -e /tmp/%s ] || cp ./%s /tmp/; } && env", file, file) // run from there: the job's folder is slow
+		for _, f := range append([]string{file}, b.Files...) {
+			fmt.Fprintf(&s, "{ [ -e /tmp/%s ] || cp ./%s /tmp/; } && ", f, f) // the job's folder is slow
+		}
+		s.WriteString("env")
 		for _, e := range b.Env {
 			s.WriteString(" " + quote(e))
 		}
