@@ -17,7 +17,7 @@ SOURCES := $(shell find spec impl TLA proofs -type f -not -name '*_test.go' -not
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run build test test-fast test-long test-rdma kernels spec model proofs mutants sim bench bench-rdma soak vet fmt docs setup clean
+.PHONY: help run build native test test-fast test-long test-rdma kernels gpu-bundle gpu-check spec model proofs mutants sim bench bench-rdma soak vet fmt docs setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r t h; do printf '%-18s %s\n' "$$t" "$$h"; done
@@ -26,6 +26,9 @@ run: $(BIN) ## build and run prefill, decode and gateway on loopback (ARGS are i
 	$(BIN) serve $(ARGS)
 
 build: $(BIN) ## build bin/kvfence, static
+
+native: build/modules.stamp ## build bin/kvfence-native: RDMA and GPU libraries opened at run time (a C compiler, libibverbs-dev)
+	CGO_ENABLED=1 $(GO) build -trimpath -tags 'verbs cuda' -o bin/kvfence-native ./impl/cmd/kvfence
 
 $(BIN): build/modules.stamp $(SOURCES)
 	CGO_ENABLED=0 $(GO) build -trimpath -o $@ ./impl/cmd/kvfence
@@ -44,6 +47,18 @@ test-rdma: setup ## the verbs transport in a machine with soft RoCE that it make
 
 kernels: setup ## GPU kernels: compiled for each architecture, figures compared, run on the CPU against the reference, planted bugs (no GPU needed)
 	$(PARTS) -set kernels
+
+gpu-bundle: setup ## build/gpu-bundle.tar.gz: the GPU check for a machine with a card, at most 64 MiB; nothing is built there
+	$(GO) run ./impl/cmd/kernels -require
+	rm -rf build/gpu-bundle && mkdir -p build/gpu-bundle
+	CGO_ENABLED=1 $(GO) build -tags cuda -trimpath -ldflags '-s -w' -o build/gpu-bundle/gpucheck ./impl/cmd/gpucheck
+	cp impl/gpucheck/gpu-check.sh docs/gpu/README.md build/gpu-bundle/
+	tar -C build -czf build/gpu-bundle.tar.gz gpu-bundle
+	test $$(stat -c %s build/gpu-bundle.tar.gz) -le $$((64 << 20)) && ls -l build/gpu-bundle.tar.gz
+
+gpu-check: ## on a machine with a GPU, after make gpu-bundle there or elsewhere: under 8 minutes, writes docs/gpu/CHIP-DATE.md
+	@test -x build/gpu-bundle/gpucheck || { echo 'build/gpu-bundle is not there: make gpu-bundle, on any machine with a network'; exit 1; }
+	build/gpu-bundle/gpu-check.sh docs/gpu
 
 spec: setup ## the words of spec/ and the specification in TLA/
 	$(PARTS) -set spec

@@ -143,11 +143,13 @@ type Transport struct {
 // k of one goes to rail k of the other.
 type Verbs struct {
 	// Devices are the rails: NAME or NAME:PORT, port 1 where not given; empty: every active port, nearest first (kvfence devices shows them).
-	Devices  []string `yaml:"devices,omitempty"`
-	MaxRails int      `yaml:"max_rails"` // of devices that were found, how many are used
-	GIDIndex string   `yaml:"gid_index"` // "auto", or an index that holds on every rail
-	MTU      string   `yaml:"mtu"`       // "auto", or 256 to 4096, the same at both ends
-	Leases   string   `yaml:"leases"`    // decode: "auto", "windows", "regions" or "off": what makes a lease a right of the adapter's
+	Devices []string `yaml:"devices,omitempty"`
+	// Near is what found devices are ordered by: the PCI address of a GPU, or numa:N; empty: by name.
+	Near     string `yaml:"near"`
+	MaxRails int    `yaml:"max_rails"` // of devices that were found, how many are used
+	GIDIndex string `yaml:"gid_index"` // "auto", or an index that holds on every rail
+	MTU      string `yaml:"mtu"`       // "auto", or 256 to 4096, the same at both ends
+	Leases   string `yaml:"leases"`    // decode: "auto", "windows", "regions" or "off": what makes a lease a right of the adapter's
 	// RetryCount and TimeoutExponent decide how soon an end without answer fails: (count + 1) times 4.096 us * 2^exponent, more on some adapters.
 	RetryCount      int    `yaml:"retry_count"`
 	TimeoutExponent int    `yaml:"timeout_exponent"`

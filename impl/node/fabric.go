@@ -81,8 +81,12 @@ func verbsOptions(v config.Verbs) (o verbs.Options, err error) {
 		return o, fmt.Errorf("%w: transport.verbs: %w", config.ErrConfig, err)
 	}
 	if len(o.Rails) == 0 {
-		if o.Rails, err = verbs.FindRails(v.MaxRails); err != nil {
+		chosen, err := verbs.ChooseRails("/sys", v.Near, v.MaxRails)
+		if err != nil {
 			return o, fmt.Errorf("transport.verbs.devices: %w", err)
+		}
+		for _, c := range chosen {
+			o.Rails = append(o.Rails, c.Rail)
 		}
 	}
 	for i := range o.Rails {

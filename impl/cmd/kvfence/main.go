@@ -46,7 +46,7 @@ func run(args []string) int {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetArgs(args)
-	root.AddCommand(serveCommand(), checkCommand(), gatewayCommand(), statusCommand(), configCommand(), benchCommand(), specCommand(), simulateCommand(), versionCommand())
+	root.AddCommand(serveCommand(), checkCommand(), gatewayCommand(), statusCommand(), configCommand(), devicesCommand(), benchCommand(), specCommand(), simulateCommand(), versionCommand())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	err := root.ExecuteContext(context.Background())
 	if err == nil {

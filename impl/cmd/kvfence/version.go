@@ -1,12 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"kvfence/impl/transport/verbs"
 	"kvfence/spec"
 )
 
@@ -25,5 +27,17 @@ func versionText() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		version = info.Main.Version
 	}
-	return fmt.Sprintf("kvfence %s  protocol %d  %s %s/%s", version, spec.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("kvfence %s  protocol %d  %s %s/%s  %s", version, spec.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, fabrics())
+}
+
+// fabrics are the transports of this build, with what is missing of one that it was built with.
+func fabrics() string {
+	switch err := verbs.Library(); {
+	case err == nil:
+		return "tcp, shm, verbs"
+	case errors.Is(err, verbs.ErrNotBuilt):
+		return "tcp, shm"
+	default:
+		return fmt.Sprintf("tcp, shm, verbs (%v)", err)
+	}
 }

@@ -31,6 +31,22 @@ var library = sync.OnceValue(func() error {
 	return nil
 })
 
+// Library says whether libibverbs can be used, and what is missing.
+func Library() error { return library() }
+
+// WindowsOf says what a device announces of memory windows. Whether they hold is tried when a node opens it.
+func WindowsOf(device string) (string, error) {
+	h, err := openHCA(device)
+	if err != nil {
+		return "", err
+	}
+	text := "none"
+	if h.limits.windows2 != 0 {
+		text = fmt.Sprintf("type 2B, at most %d (tried when a node opens the device)", uint32(h.limits.max_mw))
+	}
+	return text, h.close()
+}
+
 // result is the error of a call that returns 0 or an errno.
 func result(what string, code C.int) error {
 	if code == 0 {

@@ -10,6 +10,12 @@ import (
 	"kvfence/impl/transport/tcp"
 )
 
+// Library says whether this build can use libibverbs: it cannot.
+func Library() error { return ErrNotBuilt }
+
+// WindowsOf says what a device announces of memory windows; only the other build can ask it.
+func WindowsOf(string) (string, error) { return "", ErrNotBuilt }
+
 // Adapter stands for the rails of a build without verbs: there is none.
 type Adapter struct{}
 
