@@ -3,8 +3,10 @@
 #define KVF_FN static __device__ __forceinline__
 #define KVF_FN_MEMBER __device__ __forceinline__
 #define KVF_TABLE static __device__ const
-#define KVF_KERNEL(name, args) extern "C" __global__ void __launch_bounds__(KVF_THREADS) name(const __grid_constant__ args a)
+/* Two blocks a multiprocessor: at most 128 registers a thread, and 64 KiB of pages on their way at a time. */
+#define KVF_KERNEL(name, args) extern "C" __global__ void __launch_bounds__(KVF_THREADS, 2) name(const __grid_constant__ args a)
 #define KVF_UNROLL _Pragma("unroll")
+#define KVF_ROLLED _Pragma("unroll 1")
 
 typedef unsigned char *kvf_shared;
 #define KVF_SHARED(name, bytes) __shared__ __align__(16) unsigned char name[bytes]

@@ -7,6 +7,7 @@
 #define KVF_TABLE static __device__ const
 #define KVF_KERNEL(name, args) extern "C" __global__ void __launch_bounds__(KVF_THREADS) name(const args a)
 #define KVF_UNROLL _Pragma("unroll")
+#define KVF_ROLLED _Pragma("unroll 1")
 
 typedef uint64_t kvf_vector __attribute__((ext_vector_type(2)));
 typedef unsigned char *kvf_shared;

@@ -83,6 +83,7 @@ KVF_FN void kvf_chunk_in(const kvf_staged &b, const kvf_side &from, uint32_t q, 
     for (uint32_t k = 16 * kvf_lane(); k < n; k += 16 * KVF_WARP) kvf_shared_store16(b.p, b.base + k, kvf_load16_once(kvf_locate(from, q + k)));
     return;
   }
+  KVF_ROLLED
   for (uint32_t k = kvf_lane(); k < n; k += KVF_WARP) kvf_shared_store1(b.p, b.base + k, kvf_load1(kvf_locate(from, q + k)));
 }
 
@@ -91,6 +92,7 @@ KVF_FN void kvf_chunk_out(const kvf_staged &b, const kvf_side &to, uint32_t q, u
     for (uint32_t k = 16 * kvf_lane(); k < n; k += 16 * KVF_WARP) kvf_store16_once(kvf_locate(to, q + k), kvf_shared_load16(b.p, b.base + k));
     return;
   }
+  KVF_ROLLED
   for (uint32_t k = kvf_lane(); k < n; k += KVF_WARP) kvf_store1(kvf_locate(to, q + k), kvf_shared_load1(b.p, b.base + k));
 }
 

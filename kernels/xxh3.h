@@ -89,17 +89,20 @@ KVF_FN uint64_t kvf_hash_16(const Reader &r, uint32_t n) {
   return kvf_avalanche_64(kvf_secret(56) ^ kvf_secret(64));
 }
 
-/* Up to 240 bytes, by each lane alone. */
+/* Up to 240 bytes, by each lane alone. Its loops stay loops: they run once a part, and unrolled they would take registers from the rest. */
 template <class Reader>
 KVF_FN uint64_t kvf_hash_short(const Reader &r, uint32_t n) {
   if (n <= 16) return kvf_hash_16(r, n);
   uint64_t h = n * KVF_P64_1;
   if (n <= 128) {
+  KVF_ROLLED
     for (uint32_t k = (n - 1) / 32; k > 0; k--) h += kvf_mix(r, 16 * k, 32 * k) + kvf_mix(r, n - 16 * k - 16, 32 * k + 16);
     return kvf_avalanche(h + kvf_mix(r, 0, 0) + kvf_mix(r, n - 16, 16));
   }
+  KVF_ROLLED
   for (uint32_t k = 0; k < 8; k++) h += kvf_mix(r, 16 * k, 16 * k);
   h = kvf_avalanche(h);
+  KVF_ROLLED
   for (uint32_t k = 8; k < n / 16; k++) h += kvf_mix(r, 16 * k, 16 * (k - 8) + 3);
   return kvf_avalanche(h + kvf_mix(r, n - 16, 136 - 17));
 }
@@ -165,8 +168,10 @@ KVF_FN uint64_t kvf_hash(const Reader &r, uint32_t n) {
   if (n <= 240) return kvf_hash_short(r, n);
   uint32_t lane = kvf_lane(), j = 16 * (lane % 4), stripes = (n - 1) / 64, blocks = (n - 1) / 1024;
   kvf_long h = kvf_long_begin();
+  KVF_ROLLED
   for (uint32_t b = 0; b <= blocks; b++) {
     kvf_pair s = {0, 0};
+  KVF_ROLLED
     for (uint32_t u = lane; u < 64; u += KVF_WARP) {
       uint32_t key = kvf_stripe_secret(u / 4) + j;
       if (16 * b + u / 4 < stripes) kvf_accumulate(s, r.unit(1024 * b + 16 * u), kvf_secret(key), kvf_secret(key + 8));

@@ -10,6 +10,7 @@
 #define KVF_TABLE static const
 #define KVF_KERNEL(name, args) extern "C" void name(const args a)
 #define KVF_UNROLL
+#define KVF_ROLLED
 
 extern "C" {
 uint32_t kvf_emu_thread();
