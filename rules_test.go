@@ -59,6 +59,8 @@ func allowedImports() map[string][]string {
 		// Launch arguments and the emulation: hosts of devices import them, not they the hosts.
 		"kernels":       {"spec", "kernels"},
 		"kernels/check": {"spec", "kernels", "impl/device"},
+		// The GPU check knows kernels and a driver, not the engine.
+		"impl/gpucheck": {"spec", "kernels", "impl/device", "impl/gpucheck"},
 		"fuzz":          {"*"},
 		// The proofs know TLA+ and solvers, nothing of the engine.
 		"proofs": {"proofs"},
