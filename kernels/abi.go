@@ -3,6 +3,8 @@
 // and by kernels/emulation, which runs the same sources on the CPU. Read next: README.md, cut.go, grid.go.
 package kernels
 
+import "strings"
+
 // Constants of abi.h.
 const (
 	Threads       = 256
@@ -25,10 +27,13 @@ const (
 	NameTagPut    = "kvf_tagput"    // PutArgs
 )
 
-// Names lists the kernels; the source of kvf_x is x.cu.
+// Names lists the kernels.
 func Names() []string {
 	return []string{NameDigest, NameGather, NameScatter, NameConvert, NameTagVerify, NameScrub, NameTagPut}
 }
+
+// SourceOf is the file of a kernel, in this folder.
+func SourceOf(name string) string { return strings.TrimPrefix(name, "kvf_") + ".cu" }
 
 // Addr is an address of the device.
 type Addr uint64

@@ -27,10 +27,12 @@ import (
 // ErrNoCompiler says that this machine has no C++ compiler.
 var ErrNoCompiler = errors.New("no C++ compiler (g++ or clang++)")
 
-// Source is what to compile: warps of Warp lanes, 32 or 64, and files (by their path below kernels/) that stand in for the repository's.
+// Source is what to compile: warps of Warp lanes, 32 or 64, and files (by their path below kernels/) that stand in for the repository's, for
+// the translation unit Unit only unless that is empty.
 type Source struct {
 	Warp  int
 	Files map[string][]byte
+	Unit  string
 }
 
 func (s Source) read(name string) ([]byte, error) {
@@ -44,7 +46,7 @@ func (s Source) read(name string) ([]byte, error) {
 func units(program bool) []string {
 	out := []string{"emulation/src/memory.cc", "emulation/src/schedule.cc", "emulation/src/kernels.cc"}
 	for _, n := range kernels.Names() {
-		out = append(out, strings.TrimPrefix(n, "kvf_")+".cu")
+		out = append(out, kernels.SourceOf(n))
 	}
 	if program {
 		out = append(out, "emulation/src/main.cc", "emulation/src/abi_table.cc")
@@ -89,6 +91,9 @@ func (s Source) link(name string, program bool, flags ...string) (string, error)
 
 // object compiles one unit, unless the same text was compiled before.
 func (s Source) object(cxx, dir, unit string) (string, error) {
+	if s.Unit != "" && unit != s.Unit {
+		s.Files = nil
+	}
 	files := map[string][]byte{}
 	if err := s.closure(unit, files); err != nil {
 		return "", err

@@ -25,7 +25,7 @@ type Plant struct {
 // ErrStale is wrapped when a plant's text does not stand in its source exactly once.
 var ErrStale = errors.New("a plant does not fit its source")
 
-// Source is the kernels with the bug in them.
+// Source is the kernels with the bug in that of p.Kernel.
 func (p Plant) Source() (emulation.Source, error) {
 	b, err := fs.ReadFile(kernels.Sources, p.File)
 	if err != nil {
@@ -38,7 +38,8 @@ func (p Plant) Source() (emulation.Source, error) {
 	if warp == 0 {
 		warp = 32
 	}
-	return emulation.Source{Warp: warp, Files: map[string][]byte{p.File: []byte(strings.Replace(string(b), p.From, p.To, 1))}}, nil
+	planted := map[string][]byte{p.File: []byte(strings.Replace(string(b), p.From, p.To, 1))}
+	return emulation.Source{Warp: warp, Files: planted, Unit: kernels.SourceOf(p.Kernel)}, nil
 }
 
 // Seen runs the check of the plant's kernel on d from seed 0 on: the first seed that sees it and what it saw; seeds and nil: none did.
