@@ -119,4 +119,4 @@ build/tools.stamp: .ci/tools .ci/packages
 	@touch $@
 
 clean: ## remove what was built
-	rm -rf bin build
+	rm -rf bin build kernels/images/cubin/*.cubin kernels/images/cubin/sources

@@ -83,6 +83,9 @@ func (o Options) section(ctx context.Context, s section) (r Result) {
 		tool := o.Sanitizer
 		if tool == "" {
 			if tool, err = exec.LookPath("compute-sanitizer"); err != nil {
+				tool, err = exec.LookPath("/usr/local/cuda/bin/compute-sanitizer")
+			}
+			if err != nil {
 				return Result{Skipped: "compute-sanitizer is not on this machine"}
 			}
 		}

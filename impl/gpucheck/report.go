@@ -72,6 +72,9 @@ func cardOf(results []Result) string {
 	return ""
 }
 
+// Found reports whether a section had a card.
+func Found(results []Result) bool { return cardOf(results) != "" }
+
 func orUnknown(s string) string {
 	if s == "" {
 		return "none found"

@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string) error {
 func finish(results []gpucheck.Result, o gpucheck.Options, out string) error {
 	now := time.Now()
 	page := gpucheck.Report(results, o.Dry, now, o.Limit)
-	if out == "" {
+	if out == "" || !gpucheck.Found(results) { // docs/gpu has pages of cards only
 		fmt.Print(page)
 	} else {
 		if err := os.MkdirAll(out, 0o755); err != nil {

@@ -87,7 +87,8 @@ static int kd_start(struct kd_table *t, char *name, int n, int *major, int *mino
   if (r == 0) r = t->cuDeviceGetAttribute(minor, 76, t->device);
   if (r == 0) r = t->cuDevicePrimaryCtxRetain(&t->context, t->device);
   if (r == 0) r = t->cuCtxSetCurrent(t->context);
-  if (r == 0) r = t->cuStreamCreate(&t->stream, 1); /* not ordered with the default stream */
+  /* A stream that the default stream's work goes before: a plain copy from ordinary memory may return while its last bytes are on their way. */
+  if (r == 0) r = t->cuStreamCreate(&t->stream, 0);
   return r;
 }
 

@@ -143,7 +143,8 @@ API int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *) {
   if (reach(to, n, 3) != GOOD || reach(from, n, 1) != GOOD) return broken = ILLEGAL_ADDRESS;
   return memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, n), GOOD;
 }
-API int cuStreamCreate(void **s, unsigned) { return *s = &captured, state(); }
+/* A stream that does not wait for plain copies is refused: nothing in the check waits for them otherwise. */
+API int cuStreamCreate(void **s, unsigned flags) { return *s = &captured, flags == 0 ? state() : (int)BAD_VALUE; }
 API int cuStreamSynchronize(void *) { return capturing ? (int)CAPTURE : state(); }
 API int cuLaunchKernel(void *f, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz, unsigned, void *, void **params, void **) {
   if (state() != GOOD) return state();
