@@ -3,7 +3,7 @@
 package fake
 
 import (
-	_ "embed"
+	"embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,7 +16,7 @@ import (
 )
 
 //go:embed src/fake.cc
-var source string
+var sources embed.FS
 
 // EmulationVariable is where the library finds the emulation.
 const EmulationVariable = "KVFENCE_FAKE_EMULATION"
@@ -31,8 +31,12 @@ func Build(dir string, s emulation.Source) (library, emulated string, err error)
 	if emulated, err = emulation.Library(s); err != nil {
 		return "", "", err
 	}
+	source, err := sources.ReadFile("src/fake.cc")
+	if err != nil {
+		return "", "", err
+	}
 	text, library := filepath.Join(dir, "fake.cc"), filepath.Join(dir, "libfakecuda.so")
-	if err := os.WriteFile(text, []byte(source), 0o644); err != nil {
+	if err := os.WriteFile(text, source, 0o644); err != nil {
 		return "", "", err
 	}
 	args := []string{"-std=c++17", "-O1", "-fPIC", "-shared", "-Wall", "-fvisibility=hidden", "-o", library}
