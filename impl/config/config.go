@@ -149,7 +149,7 @@ type Verbs struct {
 	MaxRails int    `yaml:"max_rails"` // of devices that were found, how many are used
 	GIDIndex string `yaml:"gid_index"` // "auto", or an index that holds on every rail
 	MTU      string `yaml:"mtu"`       // "auto", or 256 to 4096, the same at both ends
-	Leases   string `yaml:"leases"`    // decode: "auto", "windows", "regions" or "off": what makes a lease a right of the adapter's
+	Leases   string `yaml:"leases"`    // decode: "auto", "windows" or "regions": what makes a lease a right of the adapter's
 	// RetryCount and TimeoutExponent decide how soon an end without answer fails: (count + 1) times 4.096 us * 2^exponent, more on some adapters.
 	RetryCount      int    `yaml:"retry_count"`
 	TimeoutExponent int    `yaml:"timeout_exponent"`

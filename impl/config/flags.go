@@ -53,7 +53,7 @@ func options() []option {
 		text("transport", "how pages travel: tcp, shm or verbs", func(c *Config) *string { return &c.Transport.Kind }),
 		whole("streams", "data streams of one link (tcp)", func(c *Config) *int { return &c.Transport.Streams }),
 		text("congestion-control", "congestion control of data sockets", func(c *Config) *string { return &c.Transport.CongestionControl }),
-		text("leases", "verbs, decode: what makes a lease a right of the adapter's: auto, windows, regions or off", func(c *Config) *string { return &c.Transport.Verbs.Leases }),
+		text("leases", "verbs, decode: what makes a lease a right of the adapter's: auto, windows or regions", func(c *Config) *string { return &c.Transport.Verbs.Leases }),
 		{"rdma-device", "verbs: one rail, NAME or NAME:PORT; repeat for more, in the same order on both sides", "peer", addDevice},
 		text("page-digests", "digest of every page at verify: on or off", func(c *Config) *string { return (*string)(&c.Guards.PageDigests) }),
 		text("step-tag-check", "tags checked before and after every step: on or off", func(c *Config) *string { return (*string)(&c.Guards.StepTagCheck) }),

@@ -151,7 +151,7 @@ func (v Verbs) validate(p *problems) {
 		p.add("transport.verbs.gid_index is %q; it must be auto or 0 to 255", v.GIDIndex)
 	}
 	p.oneOf("transport.verbs.mtu", v.MTU, "auto", "256", "512", "1024", "2048", "4096")
-	p.oneOf("transport.verbs.leases", v.Leases, "auto", "windows", "regions", "off")
+	p.oneOf("transport.verbs.leases", v.Leases, "auto", "windows", "regions")
 	p.between("transport.verbs.retry_count", int64(v.RetryCount), 1, 7)
 	p.between("transport.verbs.timeout_exponent", int64(v.TimeoutExponent), 1, 31)
 	p.between("transport.verbs.rnr_retry", int64(v.RNRRetry), 1, 7)

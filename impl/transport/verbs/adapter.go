@@ -86,7 +86,8 @@ func Open(opts Options, mem device.Memory) (a *Adapter, err error) {
 		return nil, err
 	}
 	limit, limited := Memlock()
-	if err := checkMemlock(mem, len(opts.Rails), limit, limited); err != nil { // regions of leases need more, which is known later
+	pinned, need := Pinned(), PoolBytes(mem)*uint64(len(opts.Rails))
+	if err := checkMemlock(need, pinned, limit, limited); err != nil {
 		return nil, err
 	}
 	a = &Adapter{opts: opts, mem: mem, links: map[member]struct{}{}, kept: map[linkKey][]*queue{}, open: map[linkKey]bool{}, ends: map[linkKey]func(){}}
@@ -111,6 +112,11 @@ func Open(opts Options, mem device.Memory) (a *Adapter, err error) {
 	}
 	if err := a.chooseLeases(); err != nil {
 		return a, err
+	}
+	if a.leases == LeasesRegions {
+		if err := checkMemlock(2*need, pinned, limit, limited); err != nil {
+			return a, fmt.Errorf("%w (leases are regions, which lock their pages once more)", err)
+		}
 	}
 	for _, r := range a.rails {
 		if err := r.register(); err != nil {

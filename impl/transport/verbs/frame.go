@@ -15,7 +15,8 @@ const (
 	frameOpen  = 1 // an opening; decode, then prefill
 	frameReady = 2 // decode: its queue pairs are connected
 	frameKeys  = 3 // decode: keys of a lease's windows
-	frameShut  = 4 // either: its queue pairs of this epoch are destroyed, nothing of them is sent or taken any more
+	frameShut  = 4 // prefill: its queue pairs of this epoch are destroyed, nothing of them is sent any more
+	frameGone  = 5 // decode: the rights of a lease are taken back; its number u64
 )
 
 // ErrFrame is wrapped when a stream carries what no frame is.
@@ -43,7 +44,7 @@ func getFrame(r io.Reader) (kind byte, body []byte, err error) {
 		return 0, nil, err
 	}
 	n := binary.LittleEndian.Uint32(h[:])
-	if n > maxFrame || h[5]|h[6]|h[7] != 0 || h[4] < frameOpen || h[4] > frameShut || (h[4] == frameOpen && n > maxOpening) || (h[4] != frameOpen && h[4] != frameKeys && n != 0) {
+	if n > maxFrame || h[5]|h[6]|h[7] != 0 || h[4] < frameOpen || h[4] > frameGone || (h[4] == frameOpen && n > maxOpening) || ((h[4] == frameReady || h[4] == frameShut) && n != 0) || (h[4] == frameGone && n != 8) {
 		return 0, nil, fmt.Errorf("%w: kind %d of %d bytes", ErrFrame, h[4], n)
 	}
 	body = make([]byte, n)

@@ -2,6 +2,9 @@ package verbs
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -27,10 +30,26 @@ func Memlock() (limit uint64, ok bool) {
 	return r.Cur, true
 }
 
-// checkMemlock refuses pools that the limit cannot hold, with both numbers. Each device locks them anew.
-func checkMemlock(mem device.Memory, devices int, limit uint64, limited bool) error {
-	if need := PoolBytes(mem) * uint64(devices); limited && need > limit {
-		return fmt.Errorf("%w: the pools need %d bytes on %d devices, the limit (ulimit -l, memlock) is %d", ErrMemlock, need, devices, limit)
+// checkMemlock refuses pools that the limit cannot hold, with both numbers. Each device locks them anew, and so do regions of leases; pinned is what
+// this process has locked already.
+func checkMemlock(need, pinned, limit uint64, limited bool) error {
+	if limited && need+pinned > limit {
+		return fmt.Errorf("%w: the pools need %d bytes beside %d that are locked, the limit (ulimit -l, memlock) is %d", ErrMemlock, need, pinned, limit)
 	}
 	return nil
+}
+
+// Pinned is the memory that devices of this process have locked.
+func Pinned() uint64 {
+	b, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, is := strings.CutPrefix(line, "VmPin:"); is {
+			n, _ := strconv.ParseUint(strings.TrimSuffix(strings.TrimSpace(v), " kB"), 10, 54)
+			return n << 10
+		}
+	}
+	return 0
 }

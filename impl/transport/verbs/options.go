@@ -49,7 +49,8 @@ const (
 	LeasesWindows Leases = "windows"
 	// LeasesRegions registers each lease's pages anew, a call of the driver each; the locked memory counts twice. Their keys are not bound to a queue pair.
 	LeasesRegions Leases = "regions"
-	// LeasesOff opens the whole pool to every link: the adapter enforces epochs, and leases rest on the writer.
+	// LeasesOff opens the whole pool to every link: the adapter enforces epochs, and leases rest on the writer. A node does not offer it: one bad page
+	// would stay in quarantine until every link that holds the key had been fenced.
 	LeasesOff Leases = "off"
 )
 

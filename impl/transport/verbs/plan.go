@@ -81,8 +81,9 @@ func runs(pages []spec.GrantedPage) (out []windowKey) {
 
 // keyTable finds the window of a page: per rail and component, pages and tag slots, sorted by first page.
 type keyTable struct {
-	of   [MaxRails][spec.ComponentCount][2][]windowKey
-	full bool
+	of    [MaxRails][spec.ComponentCount][2][]windowKey
+	full  bool
+	count int
 }
 
 // add takes one frame. A run that overlaps another is refused, and so is one behind the last frame.
@@ -90,6 +91,7 @@ func (t *keyTable) add(k leaseKeys) error {
 	if t.full {
 		return fmt.Errorf("%w: keys of lease %d behind its last", ErrFrame, k.Lease)
 	}
+	t.count += len(k.Keys)
 	for _, w := range k.Keys {
 		l := &t.of[w.Rail][w.Component][bit(w.Tags)]
 		*l = append(*l, w)

@@ -6,6 +6,7 @@ package verbs
 import "C"
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -175,30 +176,21 @@ func (t *target) opened(l *lease, err error) {
 		return // the queue pair has failed, which ends the link
 	}
 	t.mu.Lock()
-	l.left--
-	last := l.left == 0
-	var out []windowKey
-	if last {
-		for _, w := range l.rights {
-			out = append(out, w.of)
-		}
-		if l.revoked && l.noticed {
-			t.takeBack(l)
-		}
-		t.settle.Broadcast()
-	}
-	t.mu.Unlock()
-	if !last {
+	defer t.mu.Unlock()
+	if l.left--; l.left > 0 {
 		return
+	}
+	var out []windowKey
+	for _, w := range l.rights {
+		out = append(out, w.of)
 	}
 	for first := true; first || len(out) > 0; first = false {
 		n := min(len(out), keysInFrame)
-		select {
-		case t.keys <- leaseKeys{l.id, n == len(out), out[:n]}:
-		case <-t.done:
-			return
-		}
+		t.send(frameKeys, leaseKeys{l.id, n == len(out), out[:n]}.append(nil))
 		out = out[n:]
+	}
+	if l.revoked && l.noticed {
+		t.takeBack(l)
 	}
 }
 
@@ -288,6 +280,7 @@ func (t *target) taken(l *lease, err error) {
 			t.a.counts.takenBack.Add(uint64(len(l.rights)))
 			delete(t.leases, l.id)
 			l.release()
+			t.send(frameGone, binary.LittleEndian.AppendUint64(nil, uint64(l.id)))
 		}
 	}
 	t.settle.Broadcast()

@@ -35,6 +35,7 @@ type source struct {
 	remote  [spec.ComponentCount]*poolEnd
 	keys    map[spec.LeaseID]*keyTable // with windows
 	pool    [MaxRails][spec.ComponentCount]poolKey
+	known   int // keys of all leases
 	windows bool
 	ready   bool
 	early   []*waiting                  // operations before decode is connected
@@ -95,12 +96,16 @@ func (s *source) serve(conn net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if kind != frameKeys {
-			return fmt.Errorf("%w: kind %d in the middle", ErrFrame, kind)
-		}
-		k, err := parseKeys(body)
-		if err == nil {
-			err = s.learn(k)
+		switch kind {
+		case frameKeys:
+			var k leaseKeys
+			if k, err = parseKeys(body); err == nil {
+				err = s.learn(k)
+			}
+		case frameGone:
+			s.forgetKeys(spec.LeaseID(binary.LittleEndian.Uint64(body)))
+		default:
+			err = fmt.Errorf("%w: kind %d in the middle", ErrFrame, kind)
 		}
 		if err != nil {
 			return err
@@ -236,6 +241,9 @@ func (s *source) learn(k leaseKeys) error {
 		t = &keyTable{}
 		s.keys[k.Lease] = t
 	}
+	if s.known += len(k.Keys); s.known > maxKeys {
+		return fmt.Errorf("%w: more than %d keys", ErrFrame, maxKeys)
+	}
 	if err := t.add(k); err != nil || !t.full || s.over != nil {
 		return err
 	}
@@ -246,6 +254,19 @@ func (s *source) learn(k leaseKeys) error {
 	}
 	return nil
 }
+
+// forgetKeys drops what opens a lease that decode has taken back; what of it was not posted yet will never be good, and waits for the fence.
+func (s *source) forgetKeys(id spec.LeaseID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.keys[id]; t != nil {
+		s.known -= t.count
+		delete(s.keys, id)
+	}
+}
+
+// maxKeys bounds the keys of all leases that a source knows: 16 bytes each.
+const maxKeys = 1 << 22
 
 // Post implements transport.Source. The batch's slices belong to the source until Posted.
 func (s *source) Post(b transport.Batch) {

@@ -26,7 +26,7 @@ type target struct {
 	conn   net.Conn
 	queues [MaxRails]*queue
 	rails  []int
-	keys   chan leaseKeys // to the stream's writer
+	outbox []message      // for the stream's writer
 	wg     sync.WaitGroup // the stream's writer
 	work   sync.WaitGroup // openings and takings back of rights that are under way
 
@@ -35,12 +35,10 @@ type target struct {
 	failure error         // of teardown
 
 	mu     sync.Mutex
-	settle sync.Cond // invalidating has changed
+	settle sync.Cond // rights, outbox, lost or fenced have changed
 	leases map[spec.LeaseID]*lease
 	lost   bool
 	fenced bool
-	done   chan struct{} // closed with the first loss or fence: nobody waits for the stream any more
-	ended  sync.Once
 }
 
 // Dial opens a link to the address that prefill announced. When it returns without error all rails that both ends have up are connected. ctx bounds the
@@ -53,7 +51,7 @@ func (a *Adapter) Dial(ctx context.Context, addr string, info transport.LinkInfo
 	if err != nil {
 		return nil, err
 	}
-	t := &target{a: a, info: info, sink: sink, conn: conn, keys: make(chan leaseKeys, 64), quieted: make(chan struct{}), leases: map[spec.LeaseID]*lease{}, done: make(chan struct{})}
+	t := &target{a: a, info: info, sink: sink, conn: conn, quieted: make(chan struct{}), leases: map[spec.LeaseID]*lease{}}
 	t.settle.L = &t.mu
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = t.open(conn)
@@ -156,19 +154,46 @@ func (t *target) run() {
 	}()
 }
 
-// tell writes keys to the stream.
+// message is a frame to prefill: keys of a lease, or the word that it is taken back. What waits is bounded by the leases of the link.
+type message struct {
+	kind byte
+	body []byte
+}
+
+// tell writes messages to the stream until the link ends.
 func (t *target) tell() {
 	for {
-		select {
-		case <-t.done:
+		ms := t.messages()
+		if ms == nil {
 			return
-		case k := <-t.keys:
-			if err := putFrame(t.conn, frameKeys, k.append(nil)); err != nil {
-				t.lose(fmt.Errorf("%w: keys to %s: %w", transport.ErrStream, t.info.Prefill, err))
+		}
+		for _, m := range ms {
+			if err := putFrame(t.conn, m.kind, m.body); err != nil {
+				t.lose(fmt.Errorf("%w: to %s: %w", transport.ErrStream, t.info.Prefill, err))
 				return
 			}
 		}
 	}
+}
+
+// messages waits for some; nil at the link's end.
+func (t *target) messages() (ms []message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for len(t.outbox) == 0 && !t.lost && !t.fenced {
+		t.settle.Wait()
+	}
+	if t.lost || t.fenced {
+		return nil
+	}
+	ms, t.outbox = t.outbox, nil
+	return ms
+}
+
+// send queues a message. Called with mu held.
+func (t *target) send(kind byte, body []byte) {
+	t.outbox = append(t.outbox, message{kind, body})
+	t.settle.Broadcast()
 }
 
 // hear is told how the stream ended: by prefill's word that its end is shut, or without a word.
@@ -219,7 +244,6 @@ func (t *target) lose(err error) {
 	t.lost = true
 	t.settle.Broadcast()
 	t.mu.Unlock()
-	t.ended.Do(func() { close(t.done) })
 	if report {
 		t.sink.Lost(err)
 	}
@@ -236,11 +260,11 @@ func (t *target) Fence() {
 	t.mu.Lock()
 	again := t.fenced
 	t.fenced = true
+	t.settle.Broadcast()
 	t.mu.Unlock()
 	if again {
 		return
 	}
-	t.ended.Do(func() { close(t.done) })
 	go func() {
 		t.teardown()
 		t.a.counts.fences.Add(1)
