@@ -3,6 +3,7 @@
 //	mem  both directions, in one process, for simulation: every step of a write is the test's to release
 //	tcp  push: prefill writes, decode's placers put the bytes into the page after the grant table has agreed
 //	shm  pull: decode copies from a read-only mapping of prefill's pool
+//	verbs  push: prefill's adapter writes into decode's pages over RDMA, within what decode's adapter has been told to let in
 //
 // A transport knows streams, memory and epochs. It knows no transfer, verdict or hold: those are impl/core's. It never decides
 // that a page is free. Each folder's package comment says what makes a target quiet there, and names the test that shows it.
