@@ -61,7 +61,9 @@ func (r *run) fifty(fault func(ctx context.Context)) {
 	for range r.clients {
 		wg.Go(func() {
 			for q := range work {
-				r.one(ctx, q)
+				if o := r.one(ctx, q); o.kind != "exact" { // what a client does after an error
+					wait(ctx, 500*time.Millisecond)
+				}
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 const (
 	selfPackage  = "./impl/rig/self"
 	benchPackage = "./impl/rig/side"
-	tags         = "verbs,rig"
+	jobPackage   = "./impl/chaos" // the main job over processes
+	tags         = "verbs,rig,chaos"
+	native       = "kvfence-native"
+	planted      = "^TestPlanted$"
 	// margin is what a test binary's own limit leaves of the machine's, so that it can say where it hung.
 	margin = 20 * time.Second
 )
@@ -36,8 +40,11 @@ func suiteOf(o options) suite {
 		s.packages = []string{benchPackage}
 		s.vars = append(s.vars, "KVFENCE_RDMA_BENCH_ROUNDS="+fmt.Sprint(o.rounds))
 	case len(o.pkgs) == 0:
-		s.packages = []string{selfPackage, "./impl/transport/verbs"}
+		s.packages = []string{selfPackage, "./impl/transport/verbs", jobPackage}
 		s.plants = []string{"fail", "skip", "hang", "exit"}
+	}
+	if !o.long && len(s.plants) > 0 {
+		s.vars = append(s.vars, "KVFENCE_RDMA_ROUNDS=204") // 200 and more, for each of six kinds as many
 	}
 	if o.long {
 		s.vars = append(s.vars, "KVFENCE_RDMA_ROUNDS=2000")
@@ -48,7 +55,7 @@ func suiteOf(o options) suite {
 // build compiles the suite's test binaries into the job's folder.
 func (s suite) build(ctx context.Context, o options, job string) (bins []rig.Binary, err error) {
 	for _, what := range s.plants {
-		b := rig.Binary{Name: "planted-" + what, File: nameOf(selfPackage), Args: []string{"-test.v", "-test.run", "^TestPlanted$"}, Env: []string{"KVFENCE_RIG_PLANT=" + what}, Limit: 30 * time.Second, Planted: true}
+		b := rig.Binary{Name: "planted-" + what, File: nameOf(selfPackage), Args: []string{"-test.v", "-test.run", planted}, Env: []string{"KVFENCE_RIG_PLANT=" + what}, Limit: 30 * time.Second, Planted: true}
 		if what == "hang" {
 			b.Limit = 2 * time.Second
 		}
@@ -62,7 +69,20 @@ func (s suite) build(ctx context.Context, o options, job string) (bins []rig.Bin
 		if _, err := os.Stat(filepath.Join(job, name)); err != nil {
 			return nil, fmt.Errorf("%s has no tests for the rig: %w", p, err)
 		}
-		bins = append(bins, rig.Binary{Name: name, Args: []string{"-test.v", "-test.run", o.run, "-test.timeout", (o.limit - margin).String()}, Env: s.vars, Limit: o.limit})
+		b := rig.Binary{Name: name, Args: []string{"-test.v", "-test.run", o.run, "-test.timeout", (o.limit - margin).String()}, Env: s.vars, Limit: o.limit}
+		if p == selfPackage {
+			b.Args = append(b.Args, "-test.skip", planted) // they are run apart, and must be refused
+		}
+		if p == jobPackage {
+			if err := command(ctx, "go", "build", "-tags", "verbs", "-o", filepath.Join(job, native), "./impl/cmd/kvfence"); err != nil {
+				return nil, err
+			}
+			b.Files, b.Env = []string{native}, append(slices.Clip(b.Env), "KVFENCE_CHAOS_BINARY=/tmp/"+native)
+			if o.run == "." {
+				b.Args[2] = "^TestVerbs_" // its other tests need no RDMA
+			}
+		}
+		bins = append(bins, b)
 	}
 	return bins, nil
 }
