@@ -25,7 +25,7 @@ func buildPart() part {
 		e.command("vet", nil, "go", "vet", "./...")
 		e.command("vet chaos", nil, "go", "vet", "-tags=chaos", "./impl/chaos")
 		if e.needs("vet verbs", verbsHeader) {
-			e.command("vet verbs", nil, "go", "vet", "-tags=verbs,rig", "./impl/transport/verbs", "./impl/node", "./impl/cmd/kvfence")
+			e.command("vet verbs", nil, "go", "vet", "-tags=verbs,rig,chaos", "./impl/transport/verbs", "./impl/node", "./impl/cmd/kvfence", "./impl/rig/...", "./impl/chaos")
 		}
 		e.silent("gofmt", "gofmt", "-l", "spec", "impl", "model", "proofs", "fuzz", "kernels", "rules_test.go")
 		e.goTest("-count=1", ".")
