@@ -36,9 +36,15 @@ func fromPeers() []Parser {
 		{Func: "impl/transport/tcp.parseFrame", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/tcp.parseEntries", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
 		{Func: "impl/transport/tcp.receiver.take", Targets: []string{"impl/transport/tcp.FuzzReceiver"}},
+		{Func: "impl/transport/verbs.parseOpening", Targets: []string{"impl/transport/verbs.FuzzOpening"}},
+		{Func: "impl/transport/verbs.parseKeys", Targets: []string{"impl/transport/verbs.FuzzKeys"}},
+		{Func: "impl/transport/verbs.getFrame", Targets: []string{"impl/transport/verbs.FuzzFrame"}},
 		{Func: "impl/transport/shm.readPacket", Targets: []string{"impl/transport/shm.FuzzPacket"}},
 		{Func: "impl/transport/shm.decodeClaim", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/shm.decodeTable", Targets: []string{"impl/transport/shm.FuzzTable"}},
+		{Func: "impl/transport/tcp.single.take", Why: "gives a stream that has proved itself away; its bytes are impl/transport/verbs.getFrame's"},
+		{Func: "impl/transport/tcp.source.take", Why: "attaches a stream that has proved itself; prefill reads nothing from it"},
+		{Func: "impl/transport/verbs.source.take", Why: "runs a stream that has proved itself: its bytes go to getFrame"},
 		{Func: "impl/node.prefillSide.take", Why: "opens a connection: its bytes go to getGreeting and spec.ReadEnvelopeLimit"},
 		{Func: "impl/node.getAux", Targets: []string{"impl/node.FuzzAux"}},
 		// The machines: what a peer says in which order.
@@ -90,6 +96,7 @@ func fromPeople() []Parser {
 		{Func: "impl/tlc.parse", Targets: []string{"impl/tlc.FuzzOutput"}},
 		{Func: "model.Normal", Targets: []string{"model.FuzzNormal"}},
 		{Func: "model.valueParser.take", Targets: []string{"model.FuzzNormal"}},
+		{Func: "impl/transport/verbs.readGID", Why: "a line of the kernel's; odd ones are in TestDevices_OddTrees_AreReadAsFarAsTheyGo"},
 	}
 }
 
@@ -97,11 +104,14 @@ func fromPeople() []Parser {
 // check and no danger to a node.
 func Trusted() map[string]string {
 	return map[string]string{
-		"impl/bench":   "reads its own command line and measures on loopback",
-		"impl/cmd":     "commands of the repository over its own files",
-		"impl/mutants": "reads sources and records of the repository",
-		"impl/plants":  "reads sources and records of the repository",
-		"impl/overlay": "reads sources of the repository",
-		"proofs":       "reads TLC dumps, solver answers and settings that it makes itself",
+		"impl/bench":    "reads its own command line and measures on loopback",
+		"impl/cmd":      "commands of the repository over its own files",
+		"impl/mutants":  "reads sources and records of the repository",
+		"impl/plants":   "reads sources and records of the repository",
+		"impl/overlay":  "reads sources of the repository",
+		"proofs":        "reads TLC dumps, solver answers and settings that it makes itself",
+		"impl/rig":      "reads the output of our own test binaries",
+		"impl/gpucheck": "a check that runs by itself, over what it copied to a device",
+		"kernels":       "reads sources, images and records of the repository, and what its emulation prints",
 	}
 }
