@@ -109,7 +109,9 @@ type batch struct {
 	err    error
 }
 
-func (b *batch) can(d Do) bool { return d == Advance && b.queue == 0 || d == Fail || d == Advance && b.oneRail() }
+func (b *batch) can(d Do) bool {
+	return d == Advance && b.queue == 0 || d == Fail || d == Advance && b.oneRail()
+}
 
 // oneRail reports a batch of several rails of which one is done: a planted bug.
 func (b *batch) oneRail() bool {
