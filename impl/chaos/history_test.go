@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +30,8 @@ type historyRun struct {
 	c     *cluster
 	epoch time.Time
 	op    *histories.Caller
+
+	faults atomic.Int64 // begun and healed
 
 	mu  sync.Mutex
 	key string // of the tenant whose key changes
@@ -59,11 +62,11 @@ func (h *historyRun) firstKey(set string) string {
 	return h.key
 }
 
-// client asks n times for one tenant.
+// client asks n times for one tenant, and on until there has been a fault: a fast machine is through before the first.
 func (h *historyRun) client(c *histories.Caller, rng *rand.Rand, n int) {
 	i := c.ID % 6
 	tenant := h.c.tenants[i]
-	for len(c.Ops) < n {
+	for len(c.Ops) < n || h.faults.Load() == 0 && len(c.Ops) < 20*n {
 		key := h.c.keys[tenant]
 		if i == 0 {
 			key = h.firstKey("")
@@ -110,7 +113,7 @@ func (h *historyRun) operate(rng *rand.Rand, stop chan struct{}) {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(300+rng.IntN(700)) * time.Millisecond):
+		case <-time.After(time.Duration(100+rng.IntN(400)) * time.Millisecond):
 		}
 		if k%5 == 0 {
 			h.rotate(fmt.Sprint("sk-history-", k))
@@ -135,6 +138,7 @@ func (h *historyRun) operate(rng *rand.Rand, stop chan struct{}) {
 		h.c.heal()
 		h.healed()
 		h.moment(history.Healed{})
+		h.faults.Add(1)
 	}
 }
 
