@@ -15,8 +15,10 @@ import (
 // A Pool does not synchronise: the ledger's holds decide who may touch which page.
 type Pool struct {
 	Layout spec.Layout
-	Bytes  []byte
+	Bytes  []byte // host memory only, as are Tags, Page and Slot
 	Tags   []byte
+	// Store is set where the memory is a device's and the host cannot address it.
+	Store Store
 }
 
 // NewPool wraps memory that the caller allocated; nil slices are allocated on the Go heap.
@@ -35,7 +37,7 @@ func NewPool(l spec.Layout, bytes, tags []byte) (*Pool, error) {
 	if uint64(len(bytes)) < nb || uint64(len(tags)) < nt {
 		return nil, fmt.Errorf("pool %s: %d + %d bytes given, %d + %d needed", l.Component, len(bytes), len(tags), nb, nt)
 	}
-	return &Pool{l, bytes[:nb:nb], tags[:nt:nt]}, nil
+	return &Pool{Layout: l, Bytes: bytes[:nb:nb], Tags: tags[:nt:nt]}, nil
 }
 
 // Page is the bytes of page p; it panics for a page outside of the pool, which the ledger has excluded before.
