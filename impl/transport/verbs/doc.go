@@ -14,7 +14,8 @@
 //
 // The pool's own registration grants a peer nothing. For each lease decode opens, on each rail, one right for each run of neighbouring pages and one for their tag
 // slots, and tells prefill their keys. A right is a memory window of type 2B bound to that link's queue pair; or, where a device has none or its windows, tried
-// at start, do not hold their bounds (soft RoCE's do not), a registration of those pages alone. A byte outside of
+// at start, do not hold their bounds (soft RoCE's do not), a registration of those pages alone in a protection domain of that queue pair's own: keys
+// can be guessed, and a registration opens to every queue pair of its domain, so a domain shared by links would let one peer write into another's lease. A byte outside of
 // them is refused by the adapter, which breaks the connection: the link is fenced. A window is taken back by a local invalidate that
 // completed with success; one that was flushed proves nothing, and is freed under its queue pair in error. With leases off, one key opens the pool to
 // every link: the adapter enforces epochs, and leases rest on the writer.

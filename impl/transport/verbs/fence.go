@@ -146,6 +146,9 @@ func (q *queue) free() (err error) {
 		err = errors.Join(err, result("destroy completion channel", C.kv_channel_free(q.channel)))
 	}
 	err = errors.Join(err, q.recvMR.free())
+	if q.domain != nil {
+		err = errors.Join(err, result("free protection domain", C.kv_pd_free(q.domain)))
+	}
 	if q.recvs != nil {
 		err = errors.Join(err, unix.Munmap(q.recvs))
 	}
@@ -181,10 +184,10 @@ func newFlusher(r *rail, at []byte) (f *flusher, err error) {
 		return f, err
 	}
 	none := func(error) {}
-	if f.reader, err = newQueue(r, 0, none, nil); err != nil {
+	if f.reader, err = newQueue(r, 0, false, none, nil); err != nil {
 		return f, err
 	}
-	if f.server, err = newQueue(r, 0, none, nil); err != nil {
+	if f.server, err = newQueue(r, 0, false, none, nil); err != nil {
 		return f, err
 	}
 	if err = result("let the flush read", C.kv_qp_init(f.server.qp, C.uint8_t(r.cfg.Port), 0, 1, 0)); err != nil {

@@ -210,7 +210,7 @@ func TestAssumption_A7_KeptQueuePair_KeepsItsNumber(t *testing.T) {
 	require.Equal(t, 1, e.da.Stats().Kept)
 	r := e.da.rails[0]
 	for range 50 {
-		q, err := newQueue(r, 0, func(error) {}, nil)
+		q, err := newQueue(r, 0, false, func(error) {}, nil)
 		require.NoError(t, err)
 		require.NotEqual(t, number, qpn(q))
 		require.NoError(t, q.free())

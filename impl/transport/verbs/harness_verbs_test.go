@@ -139,6 +139,16 @@ type ends struct {
 	listener *Listener
 	grants   *transport.Grants
 	epoch    spec.Epoch
+	prefill  byte // of another process than linkInfo's; 0: that
+}
+
+// info names the next link.
+func (e *ends) info() transport.LinkInfo {
+	i := linkInfo(e.epoch)
+	if e.prefill != 0 {
+		i.Prefill = spec.Incarnation{e.prefill}
+	}
+	return i
 }
 
 func newEnds(t testing.TB, src, dst device.Memory, so, do Options) *ends {
@@ -182,12 +192,12 @@ func (e *ends) tryLink() (k *link, err error) {
 	e.epoch++
 	k = &link{ends: e, epoch: e.epoch, ssink: newSourceSink(), tsink: newTargetSink()}
 	e.grants.Raise(k.epoch)
-	if k.source, err = e.listener.Expect(linkInfo(k.epoch), k.ssink); err != nil {
+	if k.source, err = e.listener.Expect(e.info(), k.ssink); err != nil {
 		return k, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	k.target, err = e.da.Dial(ctx, e.listener.Addr(), linkInfo(k.epoch), e.grants, k.tsink, tcp.Options{})
+	k.target, err = e.da.Dial(ctx, e.listener.Addr(), e.info(), e.grants, k.tsink, tcp.Options{})
 	return k, err
 }
 

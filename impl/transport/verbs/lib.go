@@ -121,8 +121,10 @@ func (h *hca) gid(port uint8, index int) (g [16]byte, err error) {
 // region is registered memory.
 type region struct{ mr *C.struct_ibv_mr }
 
-func (h *hca) register(b []byte, rights C.int) (region, error) {
-	mr, err := C.kv_register(h.pd, addressOf(b), C.uint64_t(len(b)), rights)
+func (h *hca) register(b []byte, rights C.int) (region, error) { return register(h.pd, b, rights) }
+
+func register(pd *C.struct_ibv_pd, b []byte, rights C.int) (region, error) {
+	mr, err := C.kv_register(pd, addressOf(b), C.uint64_t(len(b)), rights)
 	if mr == nil {
 		return region{}, failed(fmt.Sprintf("register %d bytes", len(b)), err)
 	}

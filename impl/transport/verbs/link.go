@@ -26,7 +26,7 @@ func (a *Adapter) makeQueues(notices int, onFail func(error), noticeIn func(rail
 		if noticeIn != nil {
 			in = noticeIn(i)
 		}
-		if qs[i], err = newQueue(r, notices, onFail, in); err != nil {
+		if qs[i], err = newQueue(r, notices, a.leases == LeasesRegions, onFail, in); err != nil {
 			return qs, err
 		}
 		n++

@@ -69,10 +69,10 @@ func (p *prober) open() (err error) {
 	if p.source, err = r.hca.register(p.ones, localWrite); err != nil {
 		return err
 	}
-	if p.writer, err = newQueue(r, 0, none, nil); err != nil {
+	if p.writer, err = newQueue(r, 0, false, none, nil); err != nil {
 		return err
 	}
-	if p.server, err = newQueue(r, 0, none, nil); err != nil {
+	if p.server, err = newQueue(r, 0, false, none, nil); err != nil {
 		return err
 	}
 	if err := result("let windows be bound", C.kv_qp_init(p.server.qp, C.uint8_t(r.cfg.Port), 1, 0, 1)); err != nil {

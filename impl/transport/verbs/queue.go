@@ -74,6 +74,7 @@ type queue struct {
 	channel *C.struct_ibv_comp_channel
 	cq      *C.struct_ibv_cq
 	qp      *C.struct_ibv_qp
+	domain  *C.struct_ibv_pd // its own; nil: the device's, for all links
 	wait    *waiter
 	recvs   []byte // buffers of notices
 	recvMR  region
@@ -112,7 +113,8 @@ type notice struct {
 }
 
 // newQueue makes a queue pair in state INIT; notices receives are posted at once, so that a peer may send as soon as it is connected.
-func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.LeaseID, uint64)) (q *queue, err error) {
+// alone gives it a protection domain of its own: a region opens to every queue pair of its domain.
+func newQueue(r *rail, notices int, alone bool, onFail func(error), noticeIn func(spec.LeaseID, uint64)) (q *queue, err error) {
 	o := r.adapter.opts
 	q = &queue{rail: r, depth: o.SendDepth, busy: o.BusyPoll, onFail: onFail, noticeIn: noticeIn, arrived: make(chan notice, max(notices, 1)), notices: notices}
 	q.change.L = &q.mu
@@ -132,7 +134,12 @@ func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.Lease
 	if q.cq, err = C.kv_cq(r.hca.ctx, C.int(entries), q.channel); q.cq == nil {
 		return q, failed(fmt.Sprintf("completion queue of %d", entries), err)
 	}
-	if q.qp, err = C.kv_qp(r.hca.pd, q.cq, C.uint32_t(q.depth+markerRoom), C.uint32_t(notices+markerRoom), C.uint32_t(r.sges), inlineBytes); q.qp == nil {
+	if alone {
+		if q.domain, err = C.kv_pd(r.hca.ctx); q.domain == nil {
+			return q, failed("protection domain", err)
+		}
+	}
+	if q.qp, err = C.kv_qp(q.pd(), q.cq, C.uint32_t(q.depth+markerRoom), C.uint32_t(notices+markerRoom), C.uint32_t(r.sges), inlineBytes); q.qp == nil {
 		return q, failed(fmt.Sprintf("queue pair of %d requests, %d pieces, %d bytes inline", q.depth+markerRoom, r.sges, inlineBytes), err)
 	}
 	if err = result("queue pair to INIT", C.kv_qp_init(q.qp, C.uint8_t(r.cfg.Port), flag(r.adapter.opts.Target), 0, flag(r.adapter.leases == LeasesWindows))); err != nil {
@@ -144,7 +151,7 @@ func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.Lease
 	if q.recvs, err = arena(notices * noticeBytes); err != nil {
 		return q, err
 	}
-	if q.recvMR, err = r.hca.register(q.recvs, localWrite); err != nil {
+	if q.recvMR, err = register(q.pd(), q.recvs, localWrite); err != nil {
 		return q, err
 	}
 	for i := range notices {
@@ -153,6 +160,14 @@ func newQueue(r *rail, notices int, onFail func(error), noticeIn func(spec.Lease
 		}
 	}
 	return q, nil
+}
+
+// pd is the domain whose registrations this queue pair reads and its peer writes.
+func (q *queue) pd() *C.struct_ibv_pd {
+	if q.domain != nil {
+		return q.domain
+	}
+	return q.rail.hca.pd
 }
 
 func flag(v bool) C.int {

@@ -14,7 +14,8 @@ import (
 	"kvfence/spec"
 )
 
-// right is what opens one run of pages, or of their tag slots, on one rail: a window bound to this link's queue pair, or a region.
+// right is what opens one run of pages, or of their tag slots, on one rail: a window bound to this link's queue pair, or a region in a
+// protection domain that only this link's queue pair has. Either way the key opens nothing to another link.
 type right struct {
 	rail   int
 	of     windowKey
@@ -120,7 +121,7 @@ func (t *target) open1(l *lease, rail int, keys []windowKey) error {
 			} else {
 				err, w.of.Key = nil, uint32(next(C.kv_mw_key(w.mw)))
 			}
-		} else if w.region, err = r.hca.register(w.memory, localWrite|remoteWrite); err == nil {
+		} else if w.region, err = register(t.queues[rail].pd(), w.memory, localWrite|remoteWrite); err == nil {
 			w.of.Key = uint32(w.region.remote())
 		}
 		t.mu.Lock()

@@ -85,6 +85,44 @@ func TestLeases_OneByteOutside_IsStopped(t *testing.T) {
 	}
 }
 
+// A key of one link opens nothing to another link, whose peer has seen or guessed it.
+func TestLeases_KeyOfAnotherLink_OpensNothing(t *testing.T) {
+	for _, by := range []Leases{LeasesWindows, LeasesRegions} {
+		t.Run(string(by), func(t *testing.T) {
+			l := kvLayout(64, 4, 0, 1, 1, 16)
+			e := newEnds(t, memoryOf(t, l), memoryOf(t, l), Options{Rails: rails(t, 1)}, Options{Rails: rails(t, 1), Leases: by, unprobed: true})
+			k := e.link()
+			at, key := k.granted(1, ids(4, 2))
+			other := e.second(t)
+			_, own := other.granted(1, ids(9, 2))
+			require.NotEqual(t, key, own)
+			memory := append([]byte(nil), e.dst[spec.KV].Bytes...)
+			set(other.src[spec.KV].Bytes, 9)
+			require.ErrorIs(t, other.forged(at, key, 64), transport.ErrStream)
+			await(t, other.tsink.lost, "decode's loss of the link that tried")
+			require.Equal(t, memory, e.dst[spec.KV].Bytes)
+			set(e.src[spec.KV].Bytes, 7)
+			require.NoError(t, k.forged(at, key, 64), "the link whose key it is goes on")
+			require.True(t, all(e.dst[spec.KV].Bytes[4*int(l.Shape.PageBytes):][:64], 7))
+		})
+	}
+}
+
+// second is a link of another prefill process to the same decode process.
+func (e *ends) second(t *testing.T) *link {
+	o := &ends{t: t, src: memoryOf(t, e.src[spec.KV].Layout), dst: e.dst, da: e.da, grants: transport.NewGrants(e.dst), prefill: 9}
+	var err error
+	o.pa, err = Open(Options{Rails: rails(t, 1)}, o.src)
+	require.NoError(t, err)
+	o.listener, err = o.pa.Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, o.listener.Close())
+		require.NoError(t, o.pa.Close())
+	})
+	return o.link()
+}
+
 // mustWork opens the next epoch and moves a lease.
 func (e *ends) mustWork() error {
 	k, err := e.tryLink()
