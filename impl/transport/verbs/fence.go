@@ -228,14 +228,16 @@ func (f *flusher) free() (err error) {
 	return err
 }
 
-// fenceAll stops queue pairs of one link, each on its rail. flush orders what they had placed (a target's).
-func fenceAll(qs []*queue, flush bool) (err error) {
+// stopAll stops queue pairs of one link, each on its rail.
+func stopAll(qs []*queue) (err error) {
 	for _, q := range qs {
 		err = errors.Join(err, q.stop())
 	}
-	if err != nil || !flush {
-		return err
-	}
+	return err
+}
+
+// flushAll orders what queue pairs that are quiet or gone had placed, on each rail, before what the CPU reads next.
+func flushAll(qs []*queue) (err error) {
 	for _, q := range qs {
 		if e := q.rail.flush(); e != nil {
 			err = errors.Join(err, fmt.Errorf("%w: flush read on %s: %w", ErrFence, q.rail.cfg.Device, e))

@@ -306,18 +306,24 @@ func (t *target) Settle() {
 	}
 }
 
-// freeRights frees what is left, under queue pairs that are in error and quiet, and releases the leases.
+// freeRights frees what is left, under queue pairs that are in error and quiet. The leases still count as being placed.
 func (t *target) freeRights() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id, l := range t.leases {
+	for _, l := range t.leases {
 		for _, w := range l.rights {
 			err = errors.Join(err, w.free())
 		}
-		if err == nil {
-			delete(t.leases, id)
-			l.release()
-		}
 	}
 	return err
+}
+
+// releaseAll releases the leases: their rights are gone, and what those let in is in memory.
+func (t *target) releaseAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, l := range t.leases {
+		delete(t.leases, id)
+		l.release()
+	}
 }

@@ -504,7 +504,7 @@ func (s *source) shut(conn net.Conn) (err error) {
 			qs = append(qs, q)
 		}
 	}
-	if err := fenceAll(qs, false); err != nil {
+	if err := stopAll(qs); err != nil {
 		return err
 	}
 	for _, q := range s.queues {

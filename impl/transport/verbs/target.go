@@ -287,7 +287,7 @@ func (t *target) makeQuiet() (err error) {
 	for _, i := range t.rails {
 		qs = append(qs, t.queues[i])
 	}
-	if err := fenceAll(qs, true); err != nil {
+	if err := stopAll(qs); err != nil {
 		return err
 	}
 	if c, can := t.conn.(interface{ CloseWrite() error }); can { // prefill sees the end, and may still say that its own end is shut
@@ -295,11 +295,14 @@ func (t *target) makeQuiet() (err error) {
 		_ = c.CloseWrite()
 	}
 	t.wg.Wait()
+	t.work.Wait()
 	if t.a.leases == LeasesOff { // without a key of its own the number must not come back
+		if err := flushAll(qs); err != nil {
+			return err
+		}
 		t.a.keep(t.info, qs)
 		return nil
 	}
-	t.work.Wait()
 	// A4: a window that is freed is gone with its key; the queue pair that it is bound to is in error and goes behind it.
 	if err := t.freeRights(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFence, err)
@@ -310,5 +313,9 @@ func (t *target) makeQuiet() (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFence, err)
 	}
+	if err := flushAll(qs); err != nil { // A5: what a right let in before it was gone may still be on its way to memory
+		return err
+	}
+	t.releaseAll()
 	return nil
 }
