@@ -3,7 +3,7 @@
 (* as one step that begins and one that ends.  One lease of one link in one   *)
 (* epoch, a queue pair on each rail, one write and its notice on each.        *)
 (*                                                                            *)
-(* What is assumed of the adapter and its library has names, A1 to A8, each a *)
+(* What is assumed of the adapter and its library has names, A1 to A9, each a *)
 (* constant; spec/verbs-fence.md says where each is tested.  What the engine  *)
 (* does has names, too.  All on: nothing is found.  Each one off: something   *)
 (* lands in a page that is another's.                                         *)
@@ -19,6 +19,7 @@
 
 CONSTANTS
   Rail,
+  Down,                       \* rails whose port goes down: no flush read goes out there
   Windows,                    \* a key for each lease; else one for the pool, in all epochs
   Rogue                       \* the peer writes again after it has said that it is done
 
@@ -31,7 +32,8 @@ CONSTANTS
   A5,                         \* a flush read comes back behind all that its adapter was placing
   A6,                         \* a notice completes behind the writes before it on its queue pair, which are visible then
   A7,                         \* the number of a queue pair that stands, in error too, is no other's
-  A8                          \* when the peer has said that its end is shut, no packet of it is under way
+  A8,                         \* when the peer has said that its end is shut, no packet of it is under way
+  A9                          \* a completion that the engine has seen is behind all that its adapter was placing
 
 (* Guards: what the engine does.                                              *)
 CONSTANTS
@@ -45,8 +47,9 @@ CONSTANTS
   SuccessOnly,                \* a flushed invalidate is no proof
   EachNotice                  \* each rail that carried a write has its notice, not one for all
 
-ASSUME {Windows, Rogue, A1, A2, A3, A4, A5, A6, A7, A8, ErrorFirst, SeeError, AwaitMarker, OwnMarker,
-        ReadFlush, KeepNumber, RevokeFirst, SuccessOnly, EachNotice} \subseteq BOOLEAN
+ASSUME {Windows, Rogue, A1, A2, A3, A4, A5, A6, A7, A8, A9, ErrorFirst, SeeError, AwaitMarker,
+        OwnMarker, ReadFlush, KeepNumber, RevokeFirst, SuccessOnly, EachNotice} \subseteq BOOLEAN
+ASSUME Down \subseteq Rail
 
 VARIABLES
   wr,         \* the write of each rail
@@ -246,9 +249,9 @@ Free(r) ==                                    \* windows go with the queue pair;
   /\ key' = IF Windows THEN [key EXCEPT ![r] = "free"] ELSE key
   /\ UNCHANGED <<wr, nt, rq, mk, inv, fenced, peer, out>>
 
-FlushRead(r) ==
+FlushRead(r) ==                               \* where no read goes out, the completions seen stand for it
   /\ step[r] = "freed"
-  /\ (ReadFlush /\ A5) => wr[r] # "placing"
+  /\ IF r \in Down THEN (ErrorFirst /\ AwaitMarker /\ A9) => wr[r] # "placing" ELSE (ReadFlush /\ A5) => wr[r] # "placing"
   /\ step' = [step EXCEPT ![r] = "read"]
   /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, out>>
 

@@ -22,7 +22,7 @@
 //
 // # What makes a target quiet
 //
-// Assumptions A1 to A7 of spec/verbs-fence.md stand here as steps. Each queue pair is put in error, and seen there by a query; then
+// Assumptions A1 to A9 of spec/verbs-fence.md stand here as steps. Each queue pair is put in error, and seen there by a query; then
 // every request and receive posted on it is seen completed, flushed ones included; then the rights are freed and the queue pair is destroyed;
 // with leases off it is kept in error so that its number does not come back before the peer has said that its end is shut. Then a flush read:
 // a read by the adapter, on a queue pair of its own, of the memory that was written, behind which no older write of that adapter is

@@ -220,6 +220,27 @@ func TestAssumption_A7_KeptQueuePair_KeepsItsNumber(t *testing.T) {
 	require.Eventually(t, func() bool { return e.da.Stats().Kept == 0 }, patience, time.Millisecond, "prefill has said that its end is shut")
 }
 
+// A flush read that does not come back proves nothing, whatever else is wrong with the port: FenceFailed in place of Fenced, and what had rights counts as being placed.
+func TestFence_FlushReadFails_IsNoFence(t *testing.T) {
+	e := fenceRig(t, 1, LeasesRegions)
+	k := e.link()
+	r := e.da.rails[0]
+	f, err := newFlusher(r, e.da.firstBytes())
+	require.NoError(t, err)
+	require.NoError(t, f.reader.stop()) // no read goes out
+	r.mu.Lock()
+	r.flusher = f
+	r.mu.Unlock()
+	r.cfg.GID = 250 // and the port, which is up, has no address there
+	x := e.transferOf(1, whole(e.dst[spec.KV].Layout, 64), ids(0, 1), ids(0, 1))
+	require.True(t, k.grants.Allow(x.grant))
+	k.grants.Revoke(1)
+	k.target.Fence()
+	require.ErrorIs(t, await(t, k.tsink.done, "decode's fence"), ErrFence)
+	require.True(t, k.grants.Strays(spec.KV, ids(0, 1)))
+	k.targetOnce.Do(func() {})
+}
+
 // A farewell that is lost with its stream is made good by the next opening.
 func TestFence_KeptQueuePair_IsFreedByTheNextOpening(t *testing.T) {
 	e := fenceRig(t, 1, LeasesOff)

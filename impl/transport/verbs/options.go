@@ -47,7 +47,7 @@ const (
 	LeasesAuto Leases = "auto"
 	// LeasesWindows binds memory windows of type 2B to the link's queue pairs, a request of the adapter each.
 	LeasesWindows Leases = "windows"
-	// LeasesRegions registers each lease's pages anew, a call of the driver each; the locked memory counts twice. Their keys are not bound to a queue pair.
+	// LeasesRegions registers each lease's pages anew, a call of the driver each; the locked memory counts twice. They stand in a protection domain of their link's.
 	LeasesRegions Leases = "regions"
 	// LeasesOff opens the whole pool to every link: the adapter enforces epochs, and leases rest on the writer. A node does not offer it: one bad page
 	// would stay in quarantine until every link that holds the key had been fenced.

@@ -3,6 +3,7 @@
 package verbs
 
 import (
+	"bytes"
 	"bufio"
 	"context"
 	"encoding/json"
@@ -251,6 +252,39 @@ func TestAssumption_A8_PeerShut_NothingIsUnderWay(t *testing.T) {
 		require.True(t, all(e.dst[spec.KV].Bytes, reused))
 	}
 	figure("queue_pair_numbers_given_again", again, "times")
+}
+
+// Assumption A9: on a port that is down, what had been placed when the fence saw its completions is in memory: read then, a page never changes again.
+func TestAssumption_A9_PortDown_CompletionsAreBehindPlacements(t *testing.T) {
+	netdev := strings.Split(os.Getenv("KVFENCE_RDMA_NETDEVS"), ",")
+	ip := func(state string) {
+		out, err := exec.Command("ip", "link", "set", netdev[0], state).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	t.Cleanup(func() { ip("up") })
+	for _, by := range []Leases{LeasesAuto, LeasesOff} {
+		e := fenceRig(t, 1, by)
+		landed := 0
+		for lease := spec.LeaseID(1); lease <= 6; lease++ {
+			require.Eventually(t, func() bool { _, err := e.da.rails[0].up(); return err == nil }, patience, 5*time.Millisecond)
+			k := e.link()
+			set(e.dst[spec.KV].Bytes, before)
+			x := e.transferOf(lease, whole(e.dst[spec.KV].Layout, 64*fencePages), ids(0, fencePages), ids(0, fencePages))
+			require.True(t, k.grants.Allow(x.grant))
+			k.source.Post(x.batch)
+			for until := time.Now().Add(time.Duration(lease) * 3 * time.Millisecond); time.Now().Before(until); {
+			}
+			ip("down")
+			k.fence()
+			then := slices.Clone(e.dst[spec.KV].Bytes)
+			landed += len(then) - bytes.Count(then, []byte{before})
+			_ = await(t, k.ssink.posted, "the end of the batch")
+			k.fenceSource()
+			require.Equal(t, then, e.dst[spec.KV].Bytes)
+			ip("up")
+		}
+		require.Positive(t, landed, "no byte had come when the port went down")
+	}
 }
 
 // One rail of two goes down in the middle: both ends lose the link and can be fenced; the next epoch uses what is left, and both again when it is back.
