@@ -24,20 +24,50 @@ func (q *queue) stop() error {
 	q.mu.Unlock()
 	q.posters.Wait() // nobody posts behind the marker
 
-	if err := result("queue pair to ERROR", C.kv_qp_error(q.qp)); err != nil { // A1: a queue pair in error takes and sends nothing
-		return fmt.Errorf("%w: %w", ErrFence, err)
-	}
-	if err := q.inError(); err != nil { // A2: it is in error once a query says so
-		return fmt.Errorf("%w: %w", ErrFence, err)
-	}
-	if err := q.mark(); err != nil { // A3: requests complete in order; the marker is behind them all
-		return fmt.Errorf("%w: %w", ErrFence, err)
-	}
-	if err := q.awaitMarker(); err != nil {
-		return fmt.Errorf("%w: %w", ErrFence, err)
+	for _, x := range []struct {
+		name step
+		do   func() error
+	}{
+		{stepError, func() error { return result("queue pair to ERROR", C.kv_qp_error(q.qp)) }}, // A1: a queue pair in error takes and sends nothing
+		{stepQuery, q.inError}, // A2: it is in error once a query says so
+		{stepMark, q.mark},     // A3: requests complete in order; the marker is behind them all
+		{stepAwait, q.awaitMarker},
+	} {
+		if err := q.rail.adapter.fenceStep(x.name, x.do); err != nil {
+			return err
+		}
 	}
 	if !q.drained() {
 		return fmt.Errorf("%w: the completion queue ended before the marker", ErrFence)
+	}
+	return nil
+}
+
+// step names a step of a fence.
+type step string
+
+// The steps in their order: the first four for each queue pair, then, at a target, the end of rights; the end of each queue pair; at a target the flush
+// read on each rail.
+const (
+	stepError   step = "to error"
+	stepQuery   step = "see error"
+	stepMark    step = "post marker"
+	stepAwait   step = "await marker"
+	stepRights  step = "free rights"
+	stepDestroy step = "destroy"
+	stepFlush   step = "flush read"
+)
+
+// fenceStep does one step. An error means that nothing is proved.
+func (a *Adapter) fenceStep(name step, do func() error) error {
+	var err error
+	if f := a.opts.onStep; f != nil {
+		err = f(name, do)
+	} else {
+		err = do()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrFence, name, err)
 	}
 	return nil
 }
@@ -236,12 +266,18 @@ func stopAll(qs []*queue) (err error) {
 	return err
 }
 
+// destroyAll destroys queue pairs that have been stopped.
+func destroyAll(qs []*queue) (err error) {
+	for _, q := range qs {
+		err = errors.Join(err, q.rail.adapter.fenceStep(stepDestroy, q.free))
+	}
+	return err
+}
+
 // flushAll orders what queue pairs that are quiet or gone had placed, on each rail, before what the CPU reads next.
 func flushAll(qs []*queue) (err error) {
 	for _, q := range qs {
-		if e := q.rail.flush(); e != nil {
-			err = errors.Join(err, fmt.Errorf("%w: flush read on %s: %w", ErrFence, q.rail.cfg.Device, e))
-		}
+		err = errors.Join(err, q.rail.adapter.fenceStep(stepFlush, q.rail.flush))
 	}
 	return err
 }

@@ -63,6 +63,8 @@ type Options struct {
 	Leases Leases
 	// unprobed takes a device's word for its windows; for tests of their life on devices that do not hold their bounds.
 	unprobed bool
+	// onStep, where it is set, is called in place of each step of a fence, which is do; for tests of fences that cannot be completed, and of the order.
+	onStep func(s step, do func() error) error
 	// MTU is the path MTU in bytes on all rails; 0: each port's own. Both ends of a rail must have the same.
 	MTU int
 	// RetryCount is how often a request without answer is sent again before the queue pair fails; 0 means 6. (7 is for ever on some

@@ -498,19 +498,20 @@ func (s *source) shut(conn net.Conn) (err error) {
 		s.wg.Wait()
 	}
 	s.a.leave(s)
-	var qs []*queue
-	for _, q := range s.queues {
-		if q != nil && q.running() {
-			qs = append(qs, q)
-		}
-	}
-	if err := stopAll(qs); err != nil {
-		return err
-	}
+	var all, ran []*queue
 	for _, q := range s.queues {
 		if q != nil {
-			err = errors.Join(err, q.free())
+			all = append(all, q)
+			if q.running() {
+				ran = append(ran, q)
+			}
 		}
+	}
+	if err := stopAll(ran); err != nil {
+		return err
+	}
+	if err := destroyAll(all); err != nil {
+		return err
 	}
 	s.a.closed(s.info)
 	if conn != nil {

@@ -304,14 +304,11 @@ func (t *target) makeQuiet() (err error) {
 		return nil
 	}
 	// A4: a window that is freed is gone with its key; the queue pair that it is bound to is in error and goes behind it.
-	if err := t.freeRights(); err != nil {
-		return fmt.Errorf("%w: %w", ErrFence, err)
+	if err := t.a.fenceStep(stepRights, t.freeRights); err != nil {
+		return err
 	}
-	for _, q := range qs {
-		err = errors.Join(err, q.free())
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrFence, err)
+	if err := destroyAll(qs); err != nil {
+		return err
 	}
 	if err := flushAll(qs); err != nil { // A5: what a right let in before it was gone may still be on its way to memory
 		return err
