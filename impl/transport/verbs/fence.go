@@ -43,9 +43,6 @@ func (q *queue) stop() error {
 	return nil
 }
 
-// step names a step of a fence.
-type step string
-
 // The steps in their order: the first four for each queue pair, then, at a target, the end of rights; the end of each queue pair; at a target the flush
 // read on each rail.
 const (

@@ -54,6 +54,9 @@ const (
 	LeasesOff Leases = "off"
 )
 
+// step names a step of a fence.
+type step string
+
 // Options of one node's adapter. Zero values are defaults, but Rails, which has none.
 type Options struct {
 	Rails []Rail
