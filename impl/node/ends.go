@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 
 	"kvfence/impl/core"
 	"kvfence/spec"
@@ -81,6 +82,10 @@ func (s *ends[T]) stop(old spec.Epoch, done func(ok bool)) {
 		if e.epoch > old {
 			continue
 		}
+		if e.failed { // what could not be fenced once is not fenced by a later fence
+			w.failed = true
+			continue
+		}
 		w.left++
 		e.waiters = append(e.waiters, w)
 		switch {
@@ -93,7 +98,7 @@ func (s *ends[T]) stop(old spec.Epoch, done func(ok bool)) {
 		e.fencing = true
 	}
 	if w.left == 0 {
-		done(true)
+		done(!w.failed)
 		return
 	}
 	for _, p := range start {
@@ -101,13 +106,10 @@ func (s *ends[T]) stop(old spec.Epoch, done func(ok bool)) {
 	}
 }
 
-// over takes an end out: its fence is done, or it never opened.
+// over takes an end out: its fence is done, or it never opened. One whose fence failed stays: no later fence that covers it can be done either.
 func (s *ends[T]) over(e *end[T]) {
-	for i, x := range s.list {
-		if x == e {
-			s.list = append(s.list[:i], s.list[i+1:]...)
-			break
-		}
+	if i := slices.Index(s.list, e); i >= 0 && !e.failed {
+		s.list = slices.Delete(s.list, i, i+1)
 	}
 	e.cancel()
 	for _, w := range e.waiters {

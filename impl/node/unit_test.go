@@ -200,6 +200,25 @@ func TestEnds_TwoFences_EachIsDoneOnceAndYoungerStay(t *testing.T) {
 	require.False(t, e1.loss(), "the loss of a fenced path is no news")
 }
 
+// An end whose fence failed is not fenced by a later one, which covers it, too.
+func TestEnds_FenceThatFailed_LaterFencesFailToo(t *testing.T) {
+	s := newEnds()
+	e := s.open(5, func() {})
+	require.Empty(t, s.opened(e, &recorder{}, nil))
+	var said []bool
+	say := func(ok bool) { said = append(said, ok) }
+	s.stop(5, say)
+	e.failed = true
+	s.over(e)
+	s.stop(6, say)
+	younger := s.open(7, func() {})
+	require.Empty(t, s.opened(younger, &recorder{}, nil))
+	s.stop(7, say)
+	s.over(younger)
+	s.stop(4, say)
+	require.Equal(t, []bool{false, false, false, true}, said)
+}
+
 func TestGreeting_StrangerOrMissingRank_IsRefused(t *testing.T) {
 	n := startNode(t, small(t, config.RolePrefill, nil))
 	_, _, err := dialControl(t.Context(), n.Addresses().Control, "", 5, nil, patience, 16)
