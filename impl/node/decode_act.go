@@ -74,7 +74,9 @@ func (r *decodeRank) act(a core.Action) error {
 func (r *decodeRank) actMemory(a core.Action) error {
 	switch a := a.(type) {
 	case core.VoidTags:
-		r.expel(a.Component, a.Pages)
+		if err := r.expel(a.Component, a.Pages); err != nil {
+			return err
+		}
 		for _, page := range a.Pages {
 			r.mem[a.Component].VoidTags(page)
 		}

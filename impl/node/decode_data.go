@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -96,7 +97,11 @@ func (r *decodeRank) fence(a core.Fence) {
 				return
 			}
 			d.wg.Go(func() { // the placers of ends that are long over have stopped; this is the proof of it
-				l.grants.Wait(a.New)
+				if err := l.grants.Wait(a.New); err != nil {
+					d.log.Error("what is being placed has no known end", "rank", r.rank, "peer", a.Peer, "err", err)
+					d.post(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old})
+					return
+				}
 				d.metrics.fenced("decode", time.Since(began))
 				d.post(r.host, core.FenceDone{Peer: a.Peer, Old: a.Old, OK: true})
 			})
@@ -106,7 +111,8 @@ func (r *decodeRank) fence(a core.Fence) {
 
 // expel sees to it that nothing is being placed into pages that are handed out now. Their last hold ended by proof; where the proof was
 // a receipt, that is the word of the peer that writes. One that writes on is cut off, and the loss of its streams fences its link.
-func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
+// An error says that the pages cannot be handed out: no proof will come any more.
+func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) error {
 	for _, p := range r.side.peers {
 		l := r.links[p.id]
 		if l == nil || !l.grants.Strays(c, pages) || l.settle(c, pages) {
@@ -119,8 +125,11 @@ func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 				k.Cut()
 			}
 		})
-		l.grants.WaitStrays() // its streams are closed: no longer than a copy in memory
+		if err := l.grants.WaitStrays(); err != nil { // its streams are closed: no longer than a copy in memory
+			return fmt.Errorf("pages that are handed out are being written by peer %s: %w", p.addr, err)
+		}
 	}
+	return nil
 }
 
 // targetSink hears what happened on a push link.

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,6 +76,40 @@ func TestStray_PeerAcknowledgesAndWritesOn_PageIsNotHandedOutBeforeItIsOut(t *te
 	defer mu.Unlock()
 	require.NotEmpty(t, order)
 	require.Equal(t, "stray ends", order[0], "%v", order)
+}
+
+// Where what is being placed has no known end, because an adapter or a device was lost with it, its pages are never handed out, and the loop does not wait for
+// ever: the action fails, which stops the node.
+func TestStray_HasNoKnownEnd_PagesAreNotHandedOut(t *testing.T) {
+	p := startPair(t, nil)
+	d := p.decode.decode
+	r := d.ranks[0]
+	lost := errors.New("the device is lost")
+	require.True(t, d.loop.call(func() {
+		l := r.links[d.peers[0].id]
+		before := l.grants
+		defer func() { l.grants = before }()
+		l.grants = transport.NewGrants(r.mem)
+		layout := r.mem[spec.KV].Layout
+		s := layout.Shape
+		part := spec.Part{Component: spec.KV, LayerLo: s.LayerLo, LayerHi: s.LayerHi, HeadLo: s.HeadLo, HeadHi: s.HeadHi, TokenHi: layout.Equal.TokensPerPage}
+		segs, err := part.Segments(layout, 0, nil)
+		require.NoError(t, err)
+		m := spec.Grant{Lease: 1, Tokens: part.TokenHi, Parts: []spec.Part{part}}
+		m.Pages[spec.KV] = []spec.GrantedPage{{Page: 3, Gen: 9}}
+		l.grants.Raise(1)
+		require.True(t, l.grants.Allow(m))
+		_, why := l.grants.Begin(1, 1, spec.KV, 0, 0, m.Pages[spec.KV][0], spec.UsedBytes(segs))
+		require.Empty(t, why)
+		l.grants.Revoke(1)
+		l.grants.Fail(lost)
+		slot := r.mem[spec.KV].Slot(3, 0)
+		slot[0] = 1
+		require.ErrorIs(t, r.actMemory(core.VoidTags{Component: spec.KV, Pages: []spec.PageID{3}}), lost)
+		require.Equal(t, byte(1), slot[0])
+		slot[0] = 0
+		require.NoError(t, r.actMemory(core.VoidTags{Component: spec.KV, Pages: []spec.PageID{4}}))
+	}))
 }
 
 // A peer that sends notices faster than the loop takes them is read more slowly: they do not pile up.

@@ -8,7 +8,7 @@ func driver() []Plant {
 		{
 			Name: "tcp-fence-unwaited", What: "a tcp target says that it is fenced when its streams are closed",
 			Guard: "Fence waits for placers in progress", Cases: []string{"B09", "B26"}, Tests: true, Why: why,
-			Edits: []Edit{{"tcp.target.Fence", Skip, "t.wg.Wait() t.grants.Wait(t.info.Epoch + 1)", ""}},
+			Edits: []Edit{{"tcp.target.Fence", Skip, "t.wg.Wait() err = t.grants.Wait(t.info.Epoch + 1)", ""}},
 		},
 		{
 			Name: "node-strays-stay", What: "a page is handed out while something of a lease that is over is still being placed there",

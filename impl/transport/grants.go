@@ -27,6 +27,7 @@ type Grants struct {
 
 	windows      Windows // nil: nothing but this table says what lands
 	windowsEpoch spec.Epoch
+	failed       error // what is being placed may go on for ever
 }
 
 // Windows is an adapter that enforces leases itself, for one-sided writes that no placer checks. Its owner opens rights for what
@@ -265,13 +266,29 @@ func (g *Grants) Strays(c spec.Component, pages []spec.PageID) bool {
 	return false
 }
 
-// WaitStrays blocks until nothing of a revoked lease is being placed. The owner ends the streams first, or it waits for the peer.
-func (g *Grants) WaitStrays() {
+// Fail says that placements in progress have no known end any more: a device or adapter was lost with them. They count for ever, and whoever waits for them
+// is told, now and later. The first error stays.
+func (g *Grants) Fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.failed == nil {
+		g.failed = err
+	}
+	g.idle.Broadcast()
+}
+
+// WaitStrays blocks until nothing of a revoked lease is being placed. The owner ends the streams first, or it waits for the peer. An error says that
+// something is, and that nobody knows its end (Fail).
+func (g *Grants) WaitStrays() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.strays) > 0 {
+		if g.failed != nil {
+			return g.failed
+		}
 		g.idle.Wait()
 	}
+	return nil
 }
 
 // Raise sets the link's epoch: placements of older ones no longer begin, and all leases of older epochs are revoked.
@@ -285,13 +302,18 @@ func (g *Grants) Raise(e spec.Epoch) {
 	}
 }
 
-// Wait blocks until no placement of an epoch below e is in progress. Call Raise(e) first: then none can begin either.
-func (g *Grants) Wait(e spec.Epoch) {
+// Wait blocks until no placement of an epoch below e is in progress. Call Raise(e) first: then none can begin either. An error says that one is, and that
+// nobody knows its end (Fail).
+func (g *Grants) Wait(e spec.Epoch) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for g.placersBelow(e) > 0 {
+		if g.failed != nil {
+			return g.failed
+		}
 		g.idle.Wait()
 	}
+	return nil
 }
 
 func (g *Grants) placersBelow(e spec.Epoch) (n int) {

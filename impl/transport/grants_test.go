@@ -1,6 +1,7 @@
 package transport_test
 
 import (
+	"errors"
 	"math/rand"
 	"sync"
 	"testing"
@@ -127,7 +128,7 @@ func TestGrants_EveryRefusal(t *testing.T) {
 			_, why := a.begin(g)
 			require.Equal(t, c.want, why)
 			g.Raise(4)
-			g.Wait(4) // a refused write is no placer
+			require.NoError(t, g.Wait(4)) // a refused write is no placer
 		})
 	}
 }
@@ -251,7 +252,7 @@ func TestGrants_WaitWithAPlacerBetweenCheckAndCopy_WaitsForIt(t *testing.T) {
 		g.Raise(4)
 		seen := make(chan byte, 1)
 		go func() {
-			g.Wait(4)
+			_ = g.Wait(4)
 			b := &mem[spec.KV].Page(2)[16]
 			was := *b // the copy was over when Wait returned; -race sees it otherwise
 			*b = 0    // the page's next owner
@@ -306,7 +307,7 @@ func TestGrants_PlacersAgainstRaises_NoneIsLeftAfterWait(t *testing.T) {
 			_ = g.Landed(m.Lease, m.Parts)
 		}
 		g.Raise(e + 1)
-		g.Wait(e + 1)
+		_ = g.Wait(e + 1)
 		for _, p := range m.Pages[spec.KV] {
 			clear(mem[spec.KV].Page(p.Page))
 			mem[spec.KV].VoidTags(p.Page)
@@ -340,4 +341,29 @@ func BenchmarkGrants_LeaseOf42580Pages_BeginEnd(b *testing.B) {
 		g.End(p, true, 1)
 		at++
 	}
+}
+
+// What was being placed when its adapter or device was lost counts for ever; whoever waits is told, and what ends by itself still does.
+func TestGrants_Fail_WaitersAreToldAndNothingIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := granted(t)
+		p, why := good().begin(g)
+		require.Empty(t, why)
+		g.Revoke(5)
+		said := make(chan error, 2)
+		go func() { said <- g.WaitStrays() }()
+		go func() { said <- g.Wait(4) }()
+		synctest.Wait()
+		require.Empty(t, said)
+		lost := errors.New("the device is lost")
+		g.Fail(lost)
+		g.Fail(errors.New("another"))
+		require.ErrorIs(t, <-said, lost)
+		require.ErrorIs(t, <-said, lost)
+		require.True(t, g.Strays(spec.KV, []spec.PageID{2}))
+		require.ErrorIs(t, g.WaitStrays(), lost)
+		g.End(p, false, 0) // it came to its end after all
+		require.NoError(t, g.WaitStrays())
+		require.NoError(t, g.Wait(4))
+	})
 }

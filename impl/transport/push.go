@@ -53,7 +53,8 @@ type Target interface {
 	Fence()
 }
 
-// Cutter is a Target whose streams can be ended as if they had been lost: their readers stop at once, and TargetSink.Lost is called.
+// Cutter is a Target whose streams can be ended as if they had been lost: their readers stop at once, and TargetSink.Lost is called. What cannot
+// be stopped is said to the link's Grants (Fail).
 type Cutter interface{ Cut() }
 
 // Settler is a Target whose adapter holds the right to write for a lease until told otherwise. Settle takes back the rights of all

@@ -41,7 +41,7 @@ func TestGrants_WindowsOfARevokedLease_AreStraysUntilReleased(t *testing.T) {
 	w.release[5]()
 	w.release[5]()
 	require.False(t, g.Strays(spec.KV, []spec.PageID{2}))
-	g.WaitStrays()
+	require.NoError(t, g.WaitStrays())
 }
 
 // A fence waits for the rights of its epoch; the next epoch's leases go to the next adapter.
@@ -54,7 +54,7 @@ func TestGrants_WindowsOfAnOldEpoch_HoldItsFence(t *testing.T) {
 	g.Raise(4)
 	waited := make(chan struct{})
 	go func() {
-		g.Wait(4)
+		_ = g.Wait(4)
 		close(waited)
 	}()
 	select {

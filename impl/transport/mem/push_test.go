@@ -115,7 +115,7 @@ func TestPush_Lost_NeverLands(t *testing.T) {
 	g.page(1, 17, 0, spec.TagVoid, tagOf(1, 1))
 	require.Equal(t, []bool{false, false}, g.grants.Landed(1, []spec.Part{part(2)})[0].Done)
 	g.grants.Raise(2)
-	g.grants.Wait(2) // the torn one counts as a placer no more
+	require.NoError(t, g.grants.Wait(2)) // the torn one counts as a placer no more
 }
 
 func TestPush_LostNotice_IsHandedOverButNeverIn(t *testing.T) {

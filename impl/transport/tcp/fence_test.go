@@ -125,7 +125,7 @@ func TestFence_ReaderInsideAPage_EndsWithoutIt(t *testing.T) {
 	require.NoError(t, err)
 	begun := func() bool { // a placer of epoch 7 makes Wait(8) block
 		over := make(chan struct{})
-		go func() { h.grants.Wait(8); close(over) }()
+		go func() { _ = h.grants.Wait(8); close(over) }()
 		for range 100 {
 			select {
 			case <-over:
@@ -142,7 +142,7 @@ func TestFence_ReaderInsideAPage_EndsWithoutIt(t *testing.T) {
 	h.grants.Raise(8)
 	h.target.Fence()
 	<-h.sink.done
-	h.grants.Wait(8)
+	require.NoError(t, h.grants.Wait(8))
 	h.target.Fence() // again: nothing happens, Fenced is not called twice
 	require.Empty(t, h.sink.notice)
 }

@@ -99,7 +99,9 @@ func (s *scene) outside(t testing.TB) {
 func (s *scene) feed(b []byte, most func() int) error {
 	x := &receiver{w: &byteWire{b, most}, epoch: 3, grants: s.grants, sink: s.sink}
 	err := x.run()
-	s.grants.Wait(4)
+	if e := s.grants.Wait(4); e != nil {
+		return e
+	}
 	return err
 }
 

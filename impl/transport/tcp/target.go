@@ -134,8 +134,9 @@ func (t *target) Fence() {
 	}
 	t.closeAll()
 	go func() {
+		var err error
 		t.wg.Wait()
-		t.grants.Wait(t.info.Epoch + 1)
-		t.sink.Fenced()
+		err = t.grants.Wait(t.info.Epoch + 1)
+		transport.Fenced(t.sink, err)
 	}()
 }

@@ -208,7 +208,7 @@ func (k *link) fence() {
 		k.grants.Raise(k.epoch + 1)
 		k.target.Fence()
 		require.NoError(k.t, await(k.t, k.tsink.done, "decode's fence"))
-		k.grants.Wait(k.epoch + 1)
+		require.NoError(k.t, k.grants.Wait(k.epoch+1))
 	})
 }
 

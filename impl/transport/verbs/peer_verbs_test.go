@@ -162,7 +162,7 @@ func (d *decodeEnd) fence() time.Duration {
 	d.grants.Raise(2)
 	d.target.Fence()
 	require.NoError(d.t, await(d.t, d.sink.done, "decode's fence"))
-	d.grants.Wait(2)
+	require.NoError(d.t, d.grants.Wait(2))
 	return time.Since(begin)
 }
 

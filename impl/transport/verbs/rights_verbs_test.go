@@ -225,7 +225,7 @@ func cutUnderWay(t *testing.T, by Leases) {
 	k.grants.Revoke(1)
 	require.True(t, k.grants.Strays(spec.KV, ids(3, 1)))
 	k.target.(transport.Cutter).Cut()
-	k.grants.WaitStrays()
+	require.NoError(t, k.grants.WaitStrays())
 	await(t, k.tsink.lost, "the loss")
 	set(e.dst[spec.KV].Bytes, reused)
 	k.end()

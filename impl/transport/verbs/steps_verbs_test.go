@@ -107,6 +107,9 @@ func TestFence_AnyStepFailsAtDecode_IsNoFence(t *testing.T) {
 				require.ErrorContains(t, err, string(name))
 				require.Equal(t, steps[:i+1], atTarget.steps())
 				require.Equal(t, by != LeasesOff, k.grants.Strays(spec.KV, ids(0, 1)))
+				if by != LeasesOff {
+					require.ErrorIs(t, k.grants.WaitStrays(), errStep, "who waits is told")
+				}
 				k.targetOnce.Do(func() {})
 				atTarget.end()
 				atSource.end()

@@ -21,6 +21,7 @@ import (
 // target is decode's end of one link in one epoch.
 type target struct {
 	a      *Adapter
+	grants *transport.Grants
 	info   transport.LinkInfo
 	sink   transport.TargetSink
 	conn   net.Conn
@@ -51,7 +52,7 @@ func (a *Adapter) Dial(ctx context.Context, addr string, info transport.LinkInfo
 	if err != nil {
 		return nil, err
 	}
-	t := &target{a: a, info: info, sink: sink, conn: conn, quieted: make(chan struct{}), leases: map[spec.LeaseID]*lease{}}
+	t := &target{a: a, grants: grants, info: info, sink: sink, conn: conn, quieted: make(chan struct{}), leases: map[spec.LeaseID]*lease{}}
 	t.settle.L = &t.mu
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = t.open(conn)
@@ -276,7 +277,9 @@ func (t *target) Fence() {
 func (t *target) teardown() {
 	t.quiet.Do(func() {
 		defer close(t.quieted)
-		t.failure = t.makeQuiet()
+		if t.failure = t.makeQuiet(); t.failure != nil {
+			t.grants.Fail(t.failure)
+		}
 	})
 	<-t.quieted
 }
