@@ -1,6 +1,8 @@
 package node
 
 import (
+	"errors"
+
 	"kvfence/impl/core"
 	"kvfence/impl/device"
 	"kvfence/impl/transport"
@@ -39,17 +41,65 @@ func (l *landing) again(c spec.Component, part spec.PartIndex) (spec.Part, bool)
 }
 
 // verify compares every tag of a lease, and for push the digests of the bytes that landed, with the ledger. More than a few are a worker's;
-// the pages stay held until Verified.
+// the pages stay held until Verified. Where peers hold rights in an adapter the lease's are taken back first: what is compared is what stays.
 func (r *decodeRank) verify(a core.Verify) {
 	var land *landing
 	if a.Digests && len(a.Links) > 0 {
 		land = r.landed(a)
+	}
+	if gone := r.takeBack(a); gone != nil {
+		r.side.work.put(func() {
+			if err := gone(); err != nil {
+				r.side.log.Error("a lease is not verified: it may still be written to", "rank", r.rank, "lease", a.Lease, "err", err)
+				r.side.post(r.host, unverified(a))
+				return
+			}
+			r.side.post(r.host, r.verified(a, land))
+		})
+		return
 	}
 	if len(a.Checks)+len(a.Void) <= inlineChecks && (land == nil || len(land.reread) == 0) {
 		r.side.later(r.host, r.verified(a, land))
 		return
 	}
 	r.side.work.put(func() { r.side.post(r.host, r.verified(a, land)) })
+}
+
+// takeBack revokes a lease on the links whose adapters hold rights for it; nil if none does. What it returns waits until they are gone.
+func (r *decodeRank) takeBack(a core.Verify) (gone func() error) {
+	var waits []func() error
+	for _, part := range a.Links {
+		l := r.link(part.Peer)
+		l.push.each(func(t transport.Target) {
+			s, can := t.(transport.Settler)
+			if !can {
+				return
+			}
+			l.grants.Revoke(a.Lease)
+			waits = append(waits, func() error {
+				s.Settle()
+				return l.grants.WaitLease(a.Lease)
+			})
+		})
+	}
+	if waits == nil {
+		return nil
+	}
+	return func() (err error) {
+		for _, w := range waits {
+			err = errors.Join(err, w())
+		}
+		return err
+	}
+}
+
+// unverified finds fault with every page of a lease.
+func unverified(a core.Verify) core.Verified {
+	v := core.Verified{Lease: a.Lease}
+	for _, c := range a.Checks {
+		v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: spec.TagForeign})
+	}
+	return v
 }
 
 // inlineChecks is how many slots are compared on the loop: so few cost less than the way to a worker and back.

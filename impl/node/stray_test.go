@@ -12,6 +12,7 @@ import (
 
 	"kvfence/impl/config"
 	"kvfence/impl/core"
+	"kvfence/impl/device"
 	"kvfence/impl/node/api"
 	"kvfence/impl/transport"
 	"kvfence/spec"
@@ -91,8 +92,7 @@ func TestStray_HasNoKnownEnd_PagesAreNotHandedOut(t *testing.T) {
 		defer func() { l.grants = before }()
 		l.grants = transport.NewGrants(r.mem)
 		layout := r.mem[spec.KV].Layout
-		s := layout.Shape
-		part := spec.Part{Component: spec.KV, LayerLo: s.LayerLo, LayerHi: s.LayerHi, HeadLo: s.HeadLo, HeadHi: s.HeadHi, TokenHi: layout.Equal.TokensPerPage}
+		part := onePart(layout)
 		segs, err := part.Segments(layout, 0, nil)
 		require.NoError(t, err)
 		m := spec.Grant{Lease: 1, Tokens: part.TokenHi, Parts: []spec.Part{part}}
@@ -110,6 +110,83 @@ func TestStray_HasNoKnownEnd_PagesAreNotHandedOut(t *testing.T) {
 		slot[0] = 0
 		require.NoError(t, r.actMemory(core.VoidTags{Component: spec.KV, Pages: []spec.PageID{4}}))
 	}))
+}
+
+// adapterTarget is a data path whose adapter holds the right to write for a lease until the test lets it go.
+type adapterTarget struct {
+	quietTarget
+	settling chan struct{}
+	release  func()
+}
+
+func (t *adapterTarget) Grant(_ spec.Grant, release func()) { t.release = release }
+func (t *adapterTarget) Revoke(spec.LeaseID)                {}
+func (t *adapterTarget) Settle()                            { close(t.settling) }
+
+// verifiedSpy keeps what a machine would hear of verifications.
+type verifiedSpy struct {
+	machine
+	heard chan core.Verified
+}
+
+func (s *verifiedSpy) Step(now core.Time, ev core.Event) ([]core.Action, error) {
+	if v, is := ev.(core.Verified); is {
+		s.heard <- v
+		return nil, nil
+	}
+	return s.machine.Step(now, ev)
+}
+
+// Where a peer holds the right to write for a lease, it is verified when the right is gone, and not before: what it writes until then is seen. A right that
+// will never be known to be gone is a finding in every page.
+func TestVerify_PeerHoldsRights_ComesWhenTheyAreGone(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		p := startPair(t, nil)
+		d := p.decode.decode
+		r := d.ranks[0]
+		const stranger = core.PeerID(1 << 20)
+		spy := &verifiedSpy{machine: r.host.m, heard: make(chan core.Verified, 1)}
+		path := &adapterTarget{settling: make(chan struct{})}
+		l := &targetLink{grants: transport.NewGrants(r.mem)}
+		l.push.fence = func(transport.Target) {}
+		tag := spec.Tag{Lease: 1, Gen: 9, Used: 1}
+		slot := r.mem[spec.KV].Slot(3, 0)
+		m := spec.Grant{Lease: 1, Tokens: 1, Parts: []spec.Part{onePart(r.mem[spec.KV].Layout)}}
+		m.Pages[spec.KV] = []spec.GrantedPage{{Page: 3, Gen: 9}}
+		require.True(t, d.loop.call(func() {
+			r.host.m, r.links[stranger] = spy, l
+			l.grants.Raise(1)
+			l.grants.Enforce(1, path)
+			require.True(t, l.grants.Allow(m))
+			require.Empty(t, l.push.opened(l.push.open(1, func() {}), path, nil))
+			device.PutTag(slot, tag)
+			r.verify(core.Verify{Lease: 1, Links: []core.LinkParts{{Peer: stranger, Parts: m.Parts}}, Checks: []core.TagCheck{{Component: spec.KV, Page: 3, Want: tag}}})
+		}))
+		<-path.settling
+		require.True(t, d.loop.call(func() {}))
+		require.Empty(t, spy.heard, "its right stands")
+		want := spec.TagTorn
+		if lost {
+			want = spec.TagForeign
+			l.grants.Fail(errNoFence)
+		} else {
+			slot[0] ^= 1 // the peer writes once more
+			path.release()
+		}
+		v := <-spy.heard
+		require.Equal(t, []core.BadPart{{Component: spec.KV, State: want}}, v.Bad)
+		require.True(t, d.loop.call(func() {
+			clear(slot)
+			r.host.m = spy.machine
+			delete(r.links, stranger)
+		}))
+	}
+}
+
+// onePart is all of a page.
+func onePart(l spec.Layout) spec.Part {
+	s := l.Shape
+	return spec.Part{Component: l.Component, LayerLo: s.LayerLo, LayerHi: s.LayerHi, HeadLo: s.HeadLo, HeadHi: s.HeadHi, TokenHi: l.Equal.TokensPerPage}
 }
 
 // A peer that sends notices faster than the loop takes them is read more slowly: they do not pile up.

@@ -16,6 +16,11 @@ func driver() []Plant {
 			Edits: []Edit{{"node.decodeRank.expel", Always, "l == nil || !l.grants.Strays(c, pages)", ""}},
 		},
 		{
+			Name: "node-verified-first", What: "a lease is verified while its writer's adapter still holds the right to write to it",
+			Guard: "Nothing lands from ready on", Cases: []string{"B01", "B09"}, Tests: true, Why: why,
+			Edits: []Edit{{"node.decodeRank.takeBack", Instead, "s.Settle() return l.grants.WaitLease(a.Lease)", "s.Settle(); return nil"}},
+		},
+		{
 			Name: "node-unraised", What: "a node's fence does not raise the epoch of its grant table",
 			Guard: "Fence raises the epoch", Cases: []string{"B09", "B34"}, Tests: true, Why: why,
 			Edits: []Edit{{"node.decodeRank.fence", Skip, "l.grants.Raise(a.New)", ""}},

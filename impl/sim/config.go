@@ -64,6 +64,7 @@ type Plant struct {
 	ShortIDs    bool `yaml:"short-ids,omitempty"`    // content ids leave out the tokens before the page
 	AnyDomain   bool `yaml:"any-domain,omitempty"`   // content ids leave out the domain
 	FlipLanded  bool `yaml:"flip-landed,omitempty"`  // a bit flips in decode's memory after its digest was taken: only error-correcting memory helps
+	VerifyFirst bool `yaml:"verify-first,omitempty"` // a lease is verified while its writer still holds the right to write (verbs with windows)
 	NoExpel     bool `yaml:"no-expel,omitempty"`     // pages are handed out although something is still being placed there
 }
 

@@ -20,8 +20,9 @@ func (r *decodeRank) verify(a core.Verify) {
 	landed, reread := map[cell]uint64{}, map[cell]spec.Part{}
 	for _, l := range a.Links {
 		records := r.links[l.Peer].grants.Landed(a.Lease, l.Parts)
-		if r.side.w.cfg.Verbs.On { // the adapter keeps no record: the pages are read
+		if r.side.w.cfg.Verbs.On { // the adapter keeps no record: the pages are read, once the rights of the lease are gone
 			records = nil
+			r.takeBack(a.Lease, r.links[l.Peer])
 		}
 		if records == nil {
 			for _, p := range l.Parts {
@@ -63,6 +64,19 @@ func (r *decodeRank) verify(a core.Verify) {
 		}
 		r.side.later(r.host, v)
 	})
+}
+
+// takeBack takes back what the adapter lets a peer write for a lease, as impl/node does before it verifies.
+func (r *decodeRank) takeBack(lease spec.LeaseID, t *targetLink) {
+	if r.side.w.cfg.Plant.VerifyFirst {
+		return
+	}
+	t.grants.Revoke(lease)
+	for _, p := range t.paths {
+		if p.dst != nil && !p.fenced {
+			p.dst.Settle()
+		}
+	}
 }
 
 // pullCopy hands a copy job to the reader of its epoch.

@@ -48,6 +48,7 @@ func (g *Grants) Enforce(e spec.Epoch, w Windows) {
 
 // granted is one lease's right on this link.
 type granted struct {
+	id      spec.LeaseID
 	pages   [spec.ComponentCount][]spec.GrantedPage
 	parts   [spec.ComponentCount]map[spec.PartIndex]*grantedPart
 	digests bool
@@ -119,7 +120,7 @@ func (g *Grants) Allow(m spec.Grant) bool {
 
 // allow enters a lease; with windows it counts as being placed until release.
 func (g *Grants) allow(m spec.Grant) (w Windows, release func(), entered bool) {
-	l := &granted{pages: m.Pages, digests: m.Digests}
+	l := &granted{id: m.Lease, pages: m.Pages, digests: m.Digests}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if m.Lease <= g.last {
@@ -283,6 +284,20 @@ func (g *Grants) WaitStrays() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for len(g.strays) > 0 {
+		if g.failed != nil {
+			return g.failed
+		}
+		g.idle.Wait()
+	}
+	return nil
+}
+
+// WaitLease blocks until nothing of a lease that was revoked, or of an epoch that is over, is being placed: from then on nothing of it lands. An error says that
+// something may, and that nobody knows its end (Fail).
+func (g *Grants) WaitLease(lease spec.LeaseID) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for g.placersBelow(g.epoch) > 0 || slices.ContainsFunc(g.strays, func(l *granted) bool { return l.id == lease }) {
 		if g.failed != nil {
 			return g.failed
 		}

@@ -1,7 +1,9 @@
 package transport_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,4 +70,34 @@ func TestGrants_WindowsOfAnOldEpoch_HoldItsFence(t *testing.T) {
 	require.Equal(t, []spec.LeaseID{5}, w.granted, "its adapter belongs to the old epoch")
 	w.release[5]()
 	<-waited
+}
+
+// Nothing of a lease lands any more once its own rights are gone, and those of epochs that are over; another lease's do not matter.
+func TestGrants_WaitLease_WaitsForItsRightsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &windows{release: map[spec.LeaseID]func(){}}
+		g := transport.NewGrants(twoPools(t, 8))
+		g.Raise(3)
+		g.Enforce(3, w)
+		other := grant()
+		require.True(t, g.Allow(other))
+		other.Lease = 6
+		require.True(t, g.Allow(other))
+		g.Revoke(5)
+		g.Revoke(6)
+		said := make(chan error, 1)
+		wait := func() { said <- g.WaitLease(5) }
+		go wait()
+		synctest.Wait()
+		require.Empty(t, said)
+		w.release[5]()
+		require.NoError(t, <-said)
+		g.Raise(4)
+		go wait()
+		synctest.Wait()
+		require.Empty(t, said, "the epoch of lease 6 is over, and it is not")
+		lost := errors.New("the device is lost")
+		g.Fail(lost)
+		require.ErrorIs(t, <-said, lost)
+	})
 }
