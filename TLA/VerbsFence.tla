@@ -44,11 +44,12 @@ CONSTANTS
   ReadFlush,                  \* the flush read is done
   KeepNumber,                 \* without windows the queue pair is kept until the peer's end is shut
   RevokeFirst,                \* windows are taken back before their pages are handed out
+  VerifyLast,                 \* and before a lease is verified, which is when it is ready to be read
   SuccessOnly,                \* a flushed invalidate is no proof
   EachNotice                  \* each rail that carried a write has its notice, not one for all
 
 ASSUME {Windows, Rogue, A1, A2, A3, A4, A5, A6, A7, A8, A9, ErrorFirst, SeeError, AwaitMarker,
-        OwnMarker, ReadFlush, KeepNumber, RevokeFirst, SuccessOnly, EachNotice} \subseteq BOOLEAN
+        OwnMarker, ReadFlush, KeepNumber, RevokeFirst, VerifyLast, SuccessOnly, EachNotice} \subseteq BOOLEAN
 ASSUME Down \subseteq Rail
 
 VARIABLES
@@ -63,9 +64,10 @@ VARIABLES
   step,       \* of the fence on each rail
   fenced,     \* said
   peer,       \* "writes", "done" (all receipts sent), "shut"
+  ready,      \* the lease was verified
   out         \* the pages were handed out
 
-vars == <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
+vars == <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 TypeOK ==
   /\ wr     \in [Rail -> {"none", "flying", "placing", "seen", "dead"}]
@@ -79,6 +81,7 @@ TypeOK ==
   /\ step   \in [Rail -> {"no", "asked", "known", "marked", "freed", "read"}]
   /\ fenced \in BOOLEAN
   /\ peer   \in {"writes", "done", "shut"}
+  /\ ready  \in BOOLEAN
   /\ out    \in BOOLEAN
 
 Init ==
@@ -93,6 +96,7 @@ Init ==
   /\ step = [r \in Rail |-> "no"]
   /\ fenced = FALSE
   /\ peer = "writes"
+  /\ ready = FALSE
   /\ out = FALSE
 
 -----------------------------------------------------------------------------
@@ -102,27 +106,27 @@ Write(r) ==
   /\ \/ peer = "writes" /\ wr[r] = "none"
      \/ Rogue /\ peer = "done" /\ wr[r] # "flying" /\ wr[r] # "placing"
   /\ wr' = [wr EXCEPT ![r] = "flying"]
-  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 SendNotice(r) ==
   /\ peer = "writes"
   /\ wr[r] # "none"
   /\ nt[r] = "none"
   /\ nt' = [nt EXCEPT ![r] = "flying"]
-  /\ UNCHANGED <<wr, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, qp, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 SayDone ==                                    \* a receipt: it lists the rails that carried a write
   /\ peer = "writes"
   /\ \A r \in Rail : wr[r] # "none" => nt[r] # "none"
   /\ peer' = "done"
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, ready, out>>
 
 Shut ==                                       \* its queue pairs are in error and destroyed
   /\ peer # "shut"
   /\ peer' = "shut"
   /\ wr' = IF A8 THEN [r \in Rail |-> IF wr[r] = "flying" THEN "dead" ELSE wr[r]] ELSE wr
   /\ nt' = IF A8 THEN [r \in Rail |-> IF nt[r] = "flying" THEN "none" ELSE nt[r]] ELSE nt
-  /\ UNCHANGED <<qp, number, rq, mk, key, inv, step, fenced, out>>
+  /\ UNCHANGED <<qp, number, rq, mk, key, inv, step, fenced, ready, out>>
 
 -----------------------------------------------------------------------------
 (* The adapter.                                                               *)
@@ -137,7 +141,7 @@ TakeIn(r) ==                                  \* a packet is accepted; its bytes
   /\ Takes(r)
   /\ Opens(r)
   /\ wr' = [wr EXCEPT ![r] = "placing"]
-  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 Breaks(r) ==                                  \* a packet without a right breaks the connection
   /\ wr[r] = "flying"
@@ -145,12 +149,12 @@ Breaks(r) ==                                  \* a packet without a right breaks
   /\ ~Opens(r)
   /\ wr' = [wr EXCEPT ![r] = "dead"]
   /\ qp' = [qp EXCEPT ![r] = "moving"]
-  /\ UNCHANGED <<nt, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<nt, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 Land(r) ==
   /\ wr[r] = "placing"
   /\ wr' = [wr EXCEPT ![r] = "seen"]
-  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<nt, qp, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 NoticeIn(r) ==                                \* into a receive; it is over when the engine is told
   /\ nt[r] = "flying"
@@ -159,36 +163,36 @@ NoticeIn(r) ==                                \* into a receive; it is over when
   /\ A6 => wr[r] = "seen"
   /\ nt' = [nt EXCEPT ![r] = "in"]
   /\ rq' = [rq EXCEPT ![r] = "busy"]
-  /\ UNCHANGED <<wr, qp, number, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, qp, number, mk, key, inv, step, fenced, peer, ready, out>>
 
 RequestOver(r) ==
   /\ \/ rq[r] = "busy"
      \/ rq[r] = "posted" /\ qp[r] \in {"moving", "error"}
   /\ rq' = [rq EXCEPT ![r] = "over"]
-  /\ UNCHANGED <<wr, nt, qp, number, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, mk, key, inv, step, fenced, peer, ready, out>>
 
 Fails(r) ==                                   \* retries are spent: no more is known
   /\ qp[r] = "rts"
   /\ qp' = [qp EXCEPT ![r] = "moving"]
-  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 Moved(r) ==
   /\ qp[r] = "moving"
   /\ qp' = [qp EXCEPT ![r] = "error"]
-  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 FlushMarker(r) ==
   /\ mk[r] = "posted"
   /\ qp[r] \in {"moving", "error"}
   /\ A3 => rq[r] = "over"
   /\ mk' = [mk EXCEPT ![r] = "flushed"]
-  /\ UNCHANGED <<wr, nt, qp, number, rq, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, key, inv, step, fenced, peer, ready, out>>
 
 GiveNumber(r) ==                              \* another queue pair is made
   /\ \/ number[r] = "free"
      \/ ~A7 /\ number[r] = "mine"
   /\ number' = [number EXCEPT ![r] = "other"]
-  /\ UNCHANGED <<wr, nt, qp, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 -----------------------------------------------------------------------------
 (* The engine: the end of a lease.                                            *)
@@ -208,16 +212,24 @@ Invalidate(r) ==                              \* flushed where the queue pair ha
      \/ /\ qp[r] \in {"moving", "error"}
         /\ inv' = [inv EXCEPT ![r] = "flushed"]
         /\ UNCHANGED key
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, step, fenced, peer, ready, out>>
 
 Back(r) == inv[r] = "done" \/ (~SuccessOnly /\ inv[r] = "flushed")
+
+Verify ==
+  /\ ~ready
+  /\ ~out
+  /\ Drained
+  /\ (Windows /\ VerifyLast) => (fenced \/ \A r \in Rail : Back(r))
+  /\ ready' = TRUE
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, peer, out>>
 
 HandOut ==
   /\ ~out
   /\ \/ fenced
      \/ Drained /\ ((Windows /\ RevokeFirst) => \A r \in Rail : Back(r))
   /\ out' = TRUE
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, peer>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, fenced, peer, ready>>
 
 -----------------------------------------------------------------------------
 (* The engine: the fence.                                                     *)
@@ -226,50 +238,50 @@ Ask(r) ==
   /\ step[r] = "no"
   /\ step' = [step EXCEPT ![r] = "asked"]
   /\ qp' = IF ErrorFirst /\ qp[r] = "rts" THEN [qp EXCEPT ![r] = "moving"] ELSE qp
-  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, number, rq, mk, key, inv, fenced, peer, ready, out>>
 
 See(r) ==
   /\ step[r] = "asked"
   /\ (ErrorFirst /\ SeeError) => (qp[r] = "error" \/ (~A2 /\ qp[r] = "moving"))
   /\ step' = [step EXCEPT ![r] = "known"]
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, ready, out>>
 
 Marked(r) ==
   /\ step[r] = "known"
   /\ (ErrorFirst /\ AwaitMarker) => \E x \in Rail : (OwnMarker => x = r) /\ mk[x] = "flushed"
   /\ step' = [step EXCEPT ![r] = "marked"]
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, ready, out>>
 
 Destroy(r) == qp' = [qp EXCEPT ![r] = "gone"] /\ number' = [number EXCEPT ![r] = IF @ = "mine" THEN "free" ELSE @]
 
 Free(r) ==                                    \* windows go with the queue pair; a pool's key cannot
   /\ step[r] = "marked"
   /\ step' = [step EXCEPT ![r] = "freed"]
-  /\ IF Windows \/ ~KeepNumber THEN Destroy(r) ELSE UNCHANGED <<qp, number>>
+  /\ IF Windows \/ ~KeepNumber THEN Destroy(r) ELSE UNCHANGED <<qp, number, ready>>
   /\ key' = IF Windows THEN [key EXCEPT ![r] = "free"] ELSE key
-  /\ UNCHANGED <<wr, nt, rq, mk, inv, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, rq, mk, inv, fenced, peer, ready, out>>
 
 FlushRead(r) ==                               \* where no read goes out, the completions seen stand for it
   /\ step[r] = "freed"
   /\ IF r \in Down THEN (ErrorFirst /\ AwaitMarker /\ A9) => wr[r] # "placing" ELSE (ReadFlush /\ A5) => wr[r] # "placing"
   /\ step' = [step EXCEPT ![r] = "read"]
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, fenced, peer, ready, out>>
 
 Fenced ==
   /\ ~fenced
   /\ \A r \in Rail : step[r] = "read"
   /\ fenced' = TRUE
-  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, peer, out>>
+  /\ UNCHANGED <<wr, nt, qp, number, rq, mk, key, inv, step, peer, ready, out>>
 
 FreeKept(r) ==                                \* the peer's end is shut
   /\ fenced
   /\ peer = "shut"
   /\ qp[r] # "gone"
   /\ Destroy(r)
-  /\ UNCHANGED <<wr, nt, rq, mk, key, inv, step, fenced, peer, out>>
+  /\ UNCHANGED <<wr, nt, rq, mk, key, inv, step, fenced, peer, ready, out>>
 
 Next ==
-  \/ SayDone \/ Shut \/ HandOut \/ Fenced
+  \/ SayDone \/ Shut \/ Verify \/ HandOut \/ Fenced
   \/ \E r \in Rail :
        \/ Write(r) \/ SendNotice(r) \/ TakeIn(r) \/ Breaks(r) \/ Land(r) \/ NoticeIn(r) \/ RequestOver(r)
        \/ Fails(r) \/ Moved(r) \/ FlushMarker(r) \/ GiveNumber(r) \/ Invalidate(r)
@@ -281,6 +293,8 @@ Spec == Init /\ [][Next]_vars
 FenceHolds == fenced => \A r \in Rail : wr[r] # "placing" /\ rq[r] # "busy"      \* I16: in progress or beginning
 NoReuseWhileInFlight == out => \A r \in Rail : wr[r] # "placing"                 \* I2: also by the end of a lease
 NoEarlyRead == (Drained /\ ~fenced) => \A r \in Rail : wr[r] \notin {"flying", "placing"}       \* I5
+
+NothingBehindReady == (ready /\ Windows) => \A r \in Rail : wr[r] # "placing"    \* from ready on no remote write lands
 
 (* Situations that are reached: TLC must find each of these violated.         *)
 NeverFenced == ~fenced
