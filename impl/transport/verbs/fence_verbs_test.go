@@ -4,27 +4,13 @@ package verbs
 
 import (
 	"bytes"
-	"fmt"
-	"math/rand/v2"
-	"os"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"kvfence/impl/transport"
 	"kvfence/spec"
 )
-
-// rounds is how many random points a fence is tried at.
-func rounds() int {
-	if n, err := strconv.Atoi(os.Getenv("KVFENCE_RDMA_ROUNDS")); err == nil {
-		return n
-	}
-	return 200
-}
 
 func set(b []byte, v byte) {
 	for i := range b {
@@ -43,100 +29,13 @@ const (
 
 // fenceRig has pages of 32 KiB, whose writes take the emulation about a millisecond each.
 func fenceRig(t *testing.T, n int, w Leases) *ends {
-	l := kvLayout(64, 4, 0, 1, 1, fencePages)
+	return fenceRigOf(t, n, w, kvLayout(64, 4, 0, 1, 1, fencePages))
+}
+
+func fenceRigOf(t *testing.T, n int, w Leases, l spec.Layout) *ends {
 	e := newEnds(t, memoryOf(t, l), memoryOf(t, l), Options{Rails: rails(t, n), RetryCount: 2, Timeout: 12}, Options{Rails: rails(t, n), Leases: w, unprobed: true}) // writes to a fenced end fail soon
 	set(e.src[spec.KV].Bytes, storedAtSource)
 	return e
-}
-
-// state is how far a write had come when the page was given out again.
-type state struct{ landed, inFlight int }
-
-// pausedAndReused posts all pages, lets the moment pass, fences decode's end alone while prefill goes on, and hands the pages out again. It returns how many
-// bytes of the new owner were overwritten, in the end, when prefill's end is shut, too.
-func (e *ends) pausedAndReused(t *testing.T, lease spec.LeaseID, moment time.Duration, fence func(k *link)) (overwritten int, at state) {
-	k := e.link()
-	dst := e.dst[spec.KV]
-	set(dst.Bytes, before)
-	x := e.transferOf(lease, whole(dst.Layout, 64*fencePages), ids(0, fencePages), ids(0, fencePages))
-	require.True(t, k.grants.Allow(x.grant))
-	for i := range x.batch.Writes { // a batch each: as much as possible is under way, and it is known how far
-		k.source.Post(transport.Batch{ID: uint64(i + 1), Lease: lease, Writes: x.batch.Writes[i : i+1]})
-	}
-	for until := time.Now().Add(moment); time.Now().Before(until); {
-	}
-	fence(k)
-	at.landed = fencePages - bytes.Count(firstBytes(dst.Bytes, len(dst.Bytes)/fencePages), []byte{before})
-	set(dst.Bytes, reused)
-	set(dst.Tags, reused)
-	for range x.batch.Writes {
-		if p := await(t, k.ssink.posted, "the end of a batch"); p.err != nil {
-			at.inFlight++
-		}
-	}
-	k.fenceSource()
-	overwritten = len(dst.Bytes) - bytes.Count(dst.Bytes, []byte{reused})
-	overwritten += len(dst.Tags) - bytes.Count(dst.Tags, []byte{reused})
-	clear(dst.Tags)
-	return overwritten, at
-}
-
-func firstBytes(b []byte, stride int) (out []byte) {
-	for i := 0; i < len(b); i += stride {
-		out = append(out, b[i])
-	}
-	return out
-}
-
-// A write is paused at a random point of its way, decode fences alone, and the page is handed out again: nothing lands in it.
-func TestFence_WritesInFlight_NothingLandsInReusedPages(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	var took []time.Duration
-	flying, partly := 0, 0
-	lease, reminders, wakes := spec.LeaseID(0), uint64(0), uint64(0)
-	for _, w := range []Leases{LeasesWindows, LeasesRegions, LeasesOff} {
-		for _, n := range []int{1, 2} {
-			e := fenceRig(t, n, w)
-			for range rounds() / 6 {
-				lease++
-				bad, at := e.pausedAndReused(t, lease, time.Duration(rng.IntN(30_000))*time.Microsecond, func(k *link) {
-					begin := time.Now()
-					k.fence()
-					took = append(took, time.Since(begin))
-				})
-				require.Zero(t, bad, "bytes landed after the fence (leases by %s, %d rails, round %d)", w, n, lease)
-				if at.inFlight > 0 {
-					flying++
-				}
-				if at.landed > 0 && at.inFlight > 0 {
-					partly++
-				}
-			}
-			reminders += e.da.Stats().Reminders + e.pa.Stats().Reminders
-			wakes += e.da.Stats().Wakes + e.pa.Stats().Wakes
-		}
-	}
-	slices.Sort(took)
-	figure("fence_rounds", len(took), "fences")
-	figure("fence_rounds_with_writes_in_flight", flying, "fences")
-	figure("fence_wakes", wakes, "looks")
-	figure("fence_reminders", reminders, "markers")
-	figure("fence_rounds_in_the_middle", partly, "fences")
-	for name, d := range map[string]time.Duration{"min": took[0], "median": took[len(took)/2], "max": took[len(took)-1]} {
-		figure("fence_time_"+name, fmt.Sprintf("%.2f", d.Seconds()*1e3), "ms")
-	}
-	require.Greater(t, flying, len(took)/4, "the moments are too late to show anything")
-	require.Greater(t, partly, len(took)/20, "the moments are not in the middle of anything")
-}
-
-// The check above finds a fence that only ends the stream, which is all that an engine on sockets would do.
-func TestFence_ThatOnlyEndsTheStream_IsFound(t *testing.T) {
-	e := fenceRig(t, 1, LeasesOff)
-	found := 0
-	for lease := spec.LeaseID(1); lease <= 40 && found == 0; lease++ {
-		found, _ = e.pausedAndReused(t, lease, time.Millisecond, func(k *link) { _ = k.target.(*target).conn.Close() })
-	}
-	require.Positive(t, found, "a fence that does nothing passes")
 }
 
 // Assumption A1: a queue pair in error takes nothing.
