@@ -176,6 +176,6 @@ func TestFence_ThatOnlyEndsTheStream_IsFound(t *testing.T) {
 		bad, _ := e.pausedAndReused(t, lease, randomRound(rng, fencePages, time.Millisecond), func(k *link) { _ = k.target.(*target).conn.Close() })
 		found += min(bad, 1)
 	}
-	figure("planted_fence_found", fmt.Sprintf("%d of %d", found, tries), "rounds")
+	figure("planted_fence_found", found, fmt.Sprintf("rounds_of_%d", tries))
 	require.Greater(t, found, tries/2, "a fence that does nothing passes")
 }
