@@ -40,7 +40,11 @@ func (tcpDialer) Dial(ctx context.Context, addr string, info transport.LinkInfo,
 func isVerbs(cfg config.Config) bool { return cfg.Transport.Kind == "verbs" }
 
 // openVerbs opens the rails of one rank for its pools.
+// What this build or machine lacks is said before its devices are looked at.
 func openVerbs(cfg config.Config, mem device.Memory, target bool, stream tcp.Options) (*verbs.Adapter, error) {
+	if err := verbs.Library(); err != nil {
+		return nil, fmt.Errorf("transport.kind verbs: %w", err)
+	}
 	opts, err := verbsOptions(cfg.Transport.Verbs)
 	if err != nil {
 		return nil, err
