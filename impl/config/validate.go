@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -132,20 +133,31 @@ func (c Config) validateRest(p *problems) {
 	p.between("bounds.top_logprobs", int64(c.Bounds.TopLogprobs), 0, 64)
 }
 
+// nearForm is a PCI address as sysfs has it, or a NUMA node.
+var nearForm = regexp.MustCompile(`^([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]|numa:[0-9]{1,4})$`)
+
 func (v Verbs) validate(p *problems) {
 	p.between("transport.verbs.max_rails", int64(v.MaxRails), 1, 8)
 	if len(v.Devices) > 8 {
 		p.add("transport.verbs.devices has %d rails; at most 8", len(v.Devices))
 	}
+	var seen []string
 	for i, d := range v.Devices {
 		name, port, has := strings.Cut(d, ":")
 		n, err := strconv.ParseUint(port, 10, 8)
 		if name == "" || strings.ContainsAny(name, "/ ") || has && (err != nil || n == 0) {
 			p.add("transport.verbs.devices[%d] is %q; it must be NAME or NAME:PORT", i, d)
 		}
-		if slices.Contains(v.Devices[:i], d) {
+		if port == "1" {
+			d = name // which is what it means without a port
+		}
+		if slices.Contains(seen, d) {
 			p.add("transport.verbs.devices: %s stands there twice", d)
 		}
+		seen = append(seen, d)
+	}
+	if v.Near != "" && !nearForm.MatchString(v.Near) {
+		p.add("transport.verbs.near is %q; it must be a PCI address (0000:3b:00.0) or numa:N", v.Near)
 	}
 	if _, err := strconv.ParseUint(v.GIDIndex, 10, 8); v.GIDIndex != "auto" && err != nil {
 		p.add("transport.verbs.gid_index is %q; it must be auto or 0 to 255", v.GIDIndex)
