@@ -140,6 +140,7 @@ type ends struct {
 	grants   *transport.Grants
 	epoch    spec.Epoch
 	prefill  byte // of another process than linkInfo's; 0: that
+	deaf     bool // nobody takes the notices of the next link
 }
 
 // info names the next link.
@@ -191,6 +192,9 @@ func (e *ends) link() *link {
 func (e *ends) tryLink() (k *link, err error) {
 	e.epoch++
 	k = &link{ends: e, epoch: e.epoch, ssink: newSourceSink(), tsink: newTargetSink()}
+	if e.deaf {
+		k.tsink.notice = make(chan noticeIn)
+	}
 	e.grants.Raise(k.epoch)
 	if k.source, err = e.listener.Expect(e.info(), k.ssink); err != nil {
 		return k, err

@@ -96,6 +96,7 @@ type queue struct {
 	arrived chan notice
 	posters sync.WaitGroup
 	reapers sync.WaitGroup
+	tellers sync.WaitGroup // of notices: the owner may be slow to hear, and no fence waits for that
 	freed   bool
 	started bool
 }
@@ -215,16 +216,25 @@ func (q *queue) start() {
 		defer close(q.arrived)
 		q.reap()
 	}()
-	q.reapers.Add(1)
+	q.tellers.Add(1)
 	go func() { // apart from completions: whoever is told may be waiting for one
-		defer q.reapers.Done()
+		defer q.tellers.Done()
 		for n := range q.arrived {
+			if q.isClosing() {
+				continue // nobody waits for it
+			}
 			q.noticeIn(n.lease, n.number)
 			if err := q.receive(n.id); err != nil {
 				q.fail(err)
 			}
 		}
 	}()
+}
+
+func (q *queue) isClosing() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closing
 }
 
 // push queues a job. On a queue that has failed or is closing it ends at once.

@@ -232,6 +232,35 @@ func cutUnderWay(t *testing.T, by Leases) {
 	require.True(t, all(e.dst[spec.KV].Bytes, reused))
 }
 
+// A link is cut although nobody hears its notices: the node's loop, which would, waits for the cut.
+func TestCut_NoticesAreNotHeard_RightsEndAllTheSame(t *testing.T) {
+	e := fenceRig(t, 1, LeasesRegions)
+	e.deaf = true
+	k := e.link()
+	pages := e.dst[spec.KV].Layout.Shape.Pages / 2
+	x := e.transferOf(1, whole(e.dst[spec.KV].Layout, 64*pages), ids(0, pages), ids(0, pages))
+	require.True(t, k.grants.Allow(x.grant))
+	k.source.Post(x.batch)
+	for n := range uint64(20) {
+		k.source.Notice(1, n+1)
+	}
+	require.NoError(t, await(t, k.ssink.posted, "the end of the batch").err)
+	x = e.transferOf(2, whole(e.dst[spec.KV].Layout, 64*pages), ids(0, pages), ids(pages, pages))
+	require.True(t, k.grants.Allow(x.grant))
+	k.grants.Revoke(2)
+	require.True(t, k.grants.Strays(spec.KV, ids(pages, 1)))
+	k.target.(transport.Cutter).Cut()
+	gone := make(chan error, 1)
+	go func() { gone <- k.grants.WaitStrays() }()
+	require.NoError(t, await(t, gone, "the end of the rights"))
+	go func() {
+		for range k.tsink.notice {
+		}
+	}()
+	k.end()
+	close(k.tsink.notice)
+}
+
 // Windows that a device announces are tried before they are believed, and refused where they were demanded and do not hold.
 func TestOpen_WindowsThatDoNotHold_AreNotUsed(t *testing.T) {
 	l := kvLayout(16, 1, 0, 1, 1, 4)
