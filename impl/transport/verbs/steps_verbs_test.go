@@ -156,7 +156,7 @@ func abandon(t *testing.T, qs []*queue, rights func() error) {
 		if !marked {
 			require.NoError(t, q.stop())
 		}
-		q.reapers.Wait()
+		require.NoError(t, q.awaitMarker())
 		if rights != nil {
 			require.NoError(t, rights())
 		}
