@@ -1,7 +1,7 @@
 // Package device is where pages live: pools of pages with their tag slots, byte digests, and the tag checks of the read path.
-// This file is host memory. It keeps no ownership (impl/pages does), decides nothing (impl/core does) and moves nothing
+// It keeps no ownership (impl/pages does), decides nothing (impl/core does) and moves nothing
 // between nodes (impl/transport does). Called by impl/transport, impl/node and impl/workload's adapters.
-// Read next: tag.go, digest.go.
+// Read next: store.go (what a device offers), host.go, tag.go, digest.go.
 package device
 
 import (
@@ -15,10 +15,9 @@ import (
 // A Pool does not synchronise: the ledger's holds decide who may touch which page.
 type Pool struct {
 	Layout spec.Layout
-	Bytes  []byte // host memory only, as are Tags, Page and Slot
+	Bytes  []byte // nil where the host cannot address the memory; then Tags, Page and Slot must not be used, and Store is the only way
 	Tags   []byte
-	// Store is set where the memory is a device's and the host cannot address it.
-	Store Store
+	Store  Store
 }
 
 // NewPool wraps memory that the caller allocated; nil slices are allocated on the Go heap.
@@ -37,7 +36,9 @@ func NewPool(l spec.Layout, bytes, tags []byte) (*Pool, error) {
 	if uint64(len(bytes)) < nb || uint64(len(tags)) < nt {
 		return nil, fmt.Errorf("pool %s: %d + %d bytes given, %d + %d needed", l.Component, len(bytes), len(tags), nb, nt)
 	}
-	return &Pool{Layout: l, Bytes: bytes[:nb:nb], Tags: tags[:nt:nt]}, nil
+	p := &Pool{Layout: l, Bytes: bytes[:nb:nb], Tags: tags[:nt:nt]}
+	p.Store = hostStore{p}
+	return p, nil
 }
 
 // Page is the bytes of page p; it panics for a page outside of the pool, which the ledger has excluded before.

@@ -77,7 +77,7 @@ type Staged struct {
 const StageAlign = 16
 
 // Landing is a part to be stored from staging into its page, and then its tag into the slot of the part, which is void until then.
-// With HasDigest in the tag, the tag is stored only if the bytes that landed have its digest.
+// With HasDigest in the tag, the tag is stored only if the bytes that landed have its digest; a Tag of 64 zero bytes is none, and the slot stays as it is.
 type Landing struct {
 	Staged
 	Slot spec.PartIndex

@@ -73,17 +73,31 @@ func GetTag(slot []byte) (spec.Tag, spec.TagState) {
 	return t, spec.TagGood
 }
 
-// CheckTag compares what a slot holds with the tag that the reader's ledger expects there. Every field counts, the byte digest
-// only if want.HasDigest. A slot that does not match is void if it is all zero, else torn if its tag digest does not match its
-// bytes, else foreign. slot is spec.TagBytes long.
-func CheckTag(slot []byte, want spec.Tag) spec.TagState {
-	var w [spec.TagBytes]byte
-	PutTag(w[:], want)
-	if bytes.Equal(slot[:spec.TagBytes], w[:]) {
+// CompareTag compares what a slot holds with the encoding of the tag that is expected there; 64 zero bytes expect a void slot.
+func CompareTag(slot []byte, want *[spec.TagBytes]byte) spec.TagState {
+	if bytes.Equal(slot[:spec.TagBytes], want[:]) {
 		return spec.TagGood
 	}
 	if _, s := GetTag(slot); s != spec.TagGood {
 		return s
 	}
 	return spec.TagForeign
+}
+
+// TagAgrees reports whether a tag may be stored behind bytes with this digest: one that names a digest must name this one, and 64 zero bytes are no tag.
+func TagAgrees(tag *[spec.TagBytes]byte, digest uint64) bool {
+	le := binary.LittleEndian
+	if le.Uint16(tag[tagFlags:])&tagFlagDigest != 0 {
+		return le.Uint64(tag[tagByte:]) == digest
+	}
+	return *tag != [spec.TagBytes]byte{}
+}
+
+// CheckTag compares what a slot holds with the tag that the reader's ledger expects there. Every field counts, the byte digest
+// only if want.HasDigest. A slot that does not match is void if it is all zero, else torn if its tag digest does not match its
+// bytes, else foreign. slot is spec.TagBytes long.
+func CheckTag(slot []byte, want spec.Tag) spec.TagState {
+	var w [spec.TagBytes]byte
+	PutTag(w[:], want)
+	return CompareTag(slot, &w)
 }
