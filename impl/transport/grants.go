@@ -87,8 +87,11 @@ type shape struct {
 
 // Placement is the permission to copy one part into one page. It counts as a placer until End.
 type Placement struct {
-	Page   []byte
+	Page   []byte // nil, as is Slot, where the host cannot address the pool: then Of and OfSlot say what a lane of Pool is told
 	Slot   []byte
+	Pool   *device.Pool
+	Of     device.PagePart
+	OfSlot spec.PartIndex
 	Segs   []spec.Segment // destination segments, canonical order; shared, not to be changed
 	Bytes  uint32
 	Digest bool                // the lease wants End to be given the digest of what landed
@@ -375,10 +378,14 @@ func (g *Grants) Begin(e spec.Epoch, lease spec.LeaseID, c spec.Component, part 
 	gp.state[at] = 1
 	g.placing[e]++
 	l.placing++
-	return Placement{
-		Page: pool.Page(dst.Page), Slot: pool.Slot(dst.Page, part), Segs: s.segs, Bytes: bytes, Digest: l.digests,
+	x := Placement{
+		Pool: pool, Of: device.PagePart{Part: gp.part, Index: index, Page: dst.Page}, OfSlot: part, Segs: s.segs, Bytes: bytes, Digest: l.digests,
 		Header: device.HeaderOf(gp.part, pool.Layout, index, bytes), epoch: e, lease: l, gp: gp, at: at,
-	}, ""
+	}
+	if pool.Bytes != nil {
+		x.Page, x.Slot = pool.Page(dst.Page), pool.Slot(dst.Page, part)
+	}
+	return x, ""
 }
 
 // End ends a placement: done means that all bytes and the tag are in place and digest is the digest of the bytes that landed

@@ -61,11 +61,16 @@ func (o *Opaque) NewPool(l spec.Layout) (*device.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &device.Pool{Layout: l, Store: opaqueStore{o, p, p.Store}}, nil
+	return o.Over(p), nil
 }
 
-// Beneath is the memory of a pool that NewPool made, for tests that spoil it.
-func Beneath(p *device.Pool) device.Store { return p.Store.(opaqueStore).s }
+// Over makes a pool of the device of memory that a test can look at.
+func (o *Opaque) Over(p *device.Pool) *device.Pool {
+	return &device.Pool{Layout: p.Layout, Store: opaqueStore{o, p, p.Store}}
+}
+
+// Beneath is the memory of a pool of an Opaque.
+func Beneath(p *device.Pool) *device.Pool { return p.Store.(opaqueStore).p }
 
 // step is asked before each call: some late work is done now.
 func (o *Opaque) step(op string) error {

@@ -156,17 +156,27 @@ type link struct {
 }
 
 func newLink(t testing.TB, src, dst device.Memory, opts Options) *link {
-	k := &link{src: src, dst: dst, grants: transport.NewGrants(dst), ssink: newSourceSink(), tsink: newTargetSink()}
+	return newLinkOn(t, src, dst, src, dst, opts)
+}
+
+// newLinkOn has ends that know their memory as srcOn and dstOn; what they see of it lies in src and dst.
+func newLinkOn(t testing.TB, src, dst, srcOn, dstOn device.Memory, opts Options) *link {
+	k := &link{src: src, dst: dst, ssink: newSourceSink()}
+	k.open(t, k.ssink, srcOn, dstOn, opts)
+	t.Cleanup(k.end)
+	return k
+}
+
+func (k *link) open(t testing.TB, ssink transport.SourceSink, srcOn, dstOn device.Memory, opts Options) {
+	k.grants, k.tsink = transport.NewGrants(dstOn), newTargetSink()
 	k.grants.Raise(1)
 	var err error
-	k.listener, err = Listen("127.0.0.1:0", src, opts)
+	k.listener, err = Listen("127.0.0.1:0", srcOn, opts)
 	require.NoError(t, err)
-	k.source, err = k.listener.Expect(linkInfo(1), k.ssink)
+	k.source, err = k.listener.Expect(linkInfo(1), ssink)
 	require.NoError(t, err)
 	k.target, err = Dial(context.Background(), k.listener.Addr(), linkInfo(1), k.grants, k.tsink, opts)
 	require.NoError(t, err)
-	t.Cleanup(k.end)
-	return k
 }
 
 // end fences both ends and waits for everything.

@@ -55,6 +55,14 @@ func newScene(t testing.TB) *scene {
 	s := &scene{mem: memoryOf(t, l), sink: newTargetSink()}
 	s.grants = transport.NewGrants(s.mem)
 	s.grants.Raise(3)
+	s.allow()
+	fill(s.mem[spec.KV].Bytes, 1)
+	fill(s.mem[spec.KV].Tags, 2)
+	s.before, s.tags = bytes.Clone(s.mem[spec.KV].Bytes), bytes.Clone(s.mem[spec.KV].Tags)
+	return s
+}
+
+func (s *scene) allow() {
 	one := spec.Grant{Lease: 1, Digests: true, Parts: []spec.Part{
 		{Component: spec.KV, Index: 0, LayerHi: 1, HeadHi: 2, TokenHi: 8}, {Component: spec.KV, Index: 1, LayerHi: 1, HeadHi: 1, TokenLo: 8, TokenHi: 10},
 	}}
@@ -63,10 +71,6 @@ func newScene(t testing.TB) *scene {
 	two.Pages[spec.KV] = []spec.GrantedPage{{Page: 4, Gen: 40}}
 	s.grants.Allow(one)
 	s.grants.Allow(two)
-	fill(s.mem[spec.KV].Bytes, 1)
-	fill(s.mem[spec.KV].Tags, 2)
-	s.before, s.tags = bytes.Clone(s.mem[spec.KV].Bytes), bytes.Clone(s.mem[spec.KV].Tags)
-	return s
 }
 
 // allowed is every byte range, and every slot, that any grant of the scene covers.

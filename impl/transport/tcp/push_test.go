@@ -42,7 +42,7 @@ func (k *link) plan(t testing.TB, r *rand.Rand, lease spec.LeaseID, tokens uint3
 			page := k.src[spec.KV].Page(j.srcs[i])
 			tag := spec.Tag{Lease: lease, Gen: g.Gen, Part: p.Index, Index: i, Domain: j.grant.Domain, Used: spec.UsedBytes(segs), HasDigest: digests,
 				Digest: device.DigestSegments(page, segs, device.HeaderOf(p, sl, i, 0))}
-			b.Writes = append(b.Writes, transport.Write{Component: spec.KV, Part: p.Index, Index: i, Src: j.srcs[i], SrcSegs: segs, Dst: g, Tag: tag})
+			b.Writes = append(b.Writes, transport.Write{Component: spec.KV, Part: p.Index, Of: p, Index: i, Src: j.srcs[i], SrcSegs: segs, Dst: g, Tag: tag})
 		}
 	}
 	r.Shuffle(len(b.Writes), func(x, y int) { b.Writes[x], b.Writes[y] = b.Writes[y], b.Writes[x] })
@@ -93,49 +93,54 @@ func TestPush_LeasesOverAllVariants_LandWholeAndOnce(t *testing.T) {
 	for vname, opts := range variants() {
 		for sname, shape := range shapes {
 			t.Run(vname+"/"+sname, func(t *testing.T) {
-				r := rand.New(rand.NewSource(int64(len(vname) + len(sname))))
 				k := newLink(t, memoryOf(t, shape.src), memoryOf(t, shape.dst), opts)
-				fill(k.src[spec.KV].Bytes, 1)
-				n := int(shape.dst.Shape.Pages)
-				dst, src := perm(r, n), perm(r, n)
-				tokens := shape.dst.Equal.TokensPerPage
-				var jobs []job
-				var batches []transport.Batch
-				for lease, at := spec.LeaseID(1), 0; at < n && lease < 6; lease++ {
-					pages := min(n-at, 1+r.Intn(n))
-					j, b := k.plan(t, r, lease, tokens*uint32(pages)-uint32(r.Intn(int(tokens))), dst[at:], src[at:], r.Intn(2) == 0)
-					at += pages
-					require.True(t, k.grants.Allow(j.grant))
-					k.source.Post(b)
-					k.source.Notice(lease, uint64(lease)+100)
-					jobs, batches = append(jobs, j), append(batches, b)
-				}
-				want := map[spec.LeaseID]map[noticeIn]bool{}
-				for range jobs {
-					p := <-k.ssink.posted
-					require.NoError(t, p.err)
-					nd := <-k.ssink.noticed
-					require.NoError(t, nd.err)
-					require.NotEmpty(t, nd.channels)
-					want[nd.lease] = map[noticeIn]bool{}
-					for _, c := range nd.channels {
-						want[nd.lease][noticeIn{c.ID, nd.lease, c.Notice}] = true
-					}
-				}
-				checked := 0
-				for checked < len(jobs) {
-					in := <-k.tsink.notice
-					require.True(t, want[in.lease][in], "%+v is no notice that the source listed", in)
-					delete(want[in.lease], in)
-					if len(want[in.lease]) == 0 {
-						k.verify(t, jobs[in.lease-1], batches[in.lease-1])
-						checked++
-					}
-				}
-				require.Empty(t, k.tsink.refused)
+				k.pushAll(t, rand.New(rand.NewSource(int64(len(vname)+len(sname)))))
 			})
 		}
 	}
+}
+
+// pushAll moves some leases at once and looks at what landed.
+func (k *link) pushAll(t *testing.T, r *rand.Rand) {
+	shape := struct{ src, dst spec.Layout }{k.src[spec.KV].Layout, k.dst[spec.KV].Layout}
+	fill(k.src[spec.KV].Bytes, 1)
+	n := int(shape.dst.Shape.Pages)
+	dst, src := perm(r, n), perm(r, n)
+	tokens := shape.dst.Equal.TokensPerPage
+	var jobs []job
+	var batches []transport.Batch
+	for lease, at := spec.LeaseID(1), 0; at < n && lease < 6; lease++ {
+		pages := min(n-at, 1+r.Intn(n))
+		j, b := k.plan(t, r, lease, tokens*uint32(pages)-uint32(r.Intn(int(tokens))), dst[at:], src[at:], r.Intn(2) == 0)
+		at += pages
+		require.True(t, k.grants.Allow(j.grant))
+		k.source.Post(b)
+		k.source.Notice(lease, uint64(lease)+100)
+		jobs, batches = append(jobs, j), append(batches, b)
+	}
+	want := map[spec.LeaseID]map[noticeIn]bool{}
+	for range jobs {
+		p := <-k.ssink.posted
+		require.NoError(t, p.err)
+		nd := <-k.ssink.noticed
+		require.NoError(t, nd.err)
+		require.NotEmpty(t, nd.channels)
+		want[nd.lease] = map[noticeIn]bool{}
+		for _, c := range nd.channels {
+			want[nd.lease][noticeIn{c.ID, nd.lease, c.Notice}] = true
+		}
+	}
+	checked := 0
+	for checked < len(jobs) {
+		in := <-k.tsink.notice
+		require.True(t, want[in.lease][in], "%+v is no notice that the source listed", in)
+		delete(want[in.lease], in)
+		if len(want[in.lease]) == 0 {
+			k.verify(t, jobs[in.lease-1], batches[in.lease-1])
+			checked++
+		}
+	}
+	require.Empty(t, k.tsink.refused)
 }
 
 // What was not granted stays as it was, also beside parts that land in the same page.

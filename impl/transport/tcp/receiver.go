@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"errors"
+
 	"golang.org/x/sys/unix"
 
 	"kvfence/impl/device"
@@ -33,6 +35,8 @@ type receiver struct {
 	tags    [maxEntries * spec.TagBytes]byte
 	discard [discardBytes]byte
 
+	stagers [spec.ComponentCount]*stager // of pools that the host cannot address
+
 	iov    []unix.Iovec
 	need   int // bytes of iov that belong to the frame
 	pieces []piece
@@ -43,6 +47,9 @@ type receiver struct {
 type placed struct {
 	p  transport.Placement
 	ok bool
+	// staged bytes are read into a lane's memory, and land from there.
+	staged bool
+	whole  [1]spec.Segment
 	// digest is of the bytes that landed, once all have.
 	digest uint64
 }
@@ -56,6 +63,7 @@ type piece struct {
 
 // run receives frames until the stream ends; it never returns nil. No placement is open when it has returned.
 func (x *receiver) run() error {
+	defer x.closeStagers()
 	for {
 		if err := x.frame(); err != nil {
 			return err
@@ -106,16 +114,24 @@ func (x *receiver) frame() error {
 	x.r += f.count * entryBytes
 	x.begun = 0
 	err = x.body(f)
+	err = x.settle(err)
+	lost := errors.Is(err, device.ErrLost)
 	for i := range x.begun {
 		pl := &x.places[i]
-		if !pl.ok {
+		switch {
+		case !pl.ok:
 			continue
+		case pl.staged && lost: // it may still land: it counts as being placed for ever
+		default:
+			if err == nil && !pl.staged {
+				copy(pl.p.Slot, x.tags[i*spec.TagBytes:][:spec.TagBytes])
+			}
+			x.grants.End(pl.p, err == nil, pl.digest)
 		}
-		if err == nil {
-			copy(pl.p.Slot, x.tags[i*spec.TagBytes:][:spec.TagBytes])
-		}
-		x.grants.End(pl.p, err == nil, pl.digest)
 		pl.p = transport.Placement{}
+	}
+	if lost {
+		x.grants.Fail(err)
 	}
 	return err
 }
@@ -126,8 +142,18 @@ func (x *receiver) body(f frame) error {
 	var c cursor
 	for c.entry < f.count {
 		x.iov, x.pieces, x.need = x.iov[:0], x.pieces[:0], 0
+		var full *stager
 		for n, most := 0, callBytes; n < most && len(x.iov) < callIovs-2 && c.entry < f.count; {
-			n += x.next(f, &c, min(most-n, hashBytes))
+			if c.seg == 0 && c.off == 0 {
+				var err error
+				if full, err = x.begin(f.lease, c.entry); err != nil {
+					return err
+				}
+				if full != nil {
+					break
+				}
+			}
+			n += x.next(&c, min(most-n, hashBytes))
 			if len(x.pieces) > 0 {
 				most = hashBytes
 			}
@@ -147,6 +173,11 @@ func (x *receiver) body(f frame) error {
 			x.n = over
 		}
 		x.hash()
+		if full != nil { // all that it holds has been read
+			if err := full.push(x.places[:]); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -158,12 +189,9 @@ type cursor struct {
 }
 
 // next adds the next run of bytes, at most room, to the list, and moves the cursor behind it.
-func (x *receiver) next(f frame, c *cursor, room int) int {
+func (x *receiver) next(c *cursor, room int) int {
 	e := &x.entries[c.entry]
 	first := c.seg == 0 && c.off == 0
-	if first {
-		x.begin(f.lease, c.entry)
-	}
 	pl := &x.places[c.entry]
 	if !pl.ok {
 		k := min(room, discardBytes, int(e.bytes-c.off))
@@ -184,20 +212,36 @@ func (x *receiver) next(f frame, c *cursor, room int) int {
 			*c = cursor{entry: at + 1}
 		}
 	}
-	if pl.p.Digest {
+	if pl.p.Digest && !pl.staged {
 		x.pieces = append(x.pieces, piece{at, b, first, c.entry > at})
 	}
 	return k
 }
 
-func (x *receiver) begin(lease spec.LeaseID, i int) {
+// begin asks the grant table about an entry, once. It returns the stager that has no room for it now.
+func (x *receiver) begin(lease spec.LeaseID, i int) (full *stager, err error) {
 	e, pl := &x.entries[i], &x.places[i]
-	p, why := x.grants.Begin(x.epoch, lease, e.c, e.part, e.index, e.dst, e.bytes)
-	*pl = placed{p: p, ok: why == ""}
-	x.begun = i + 1
-	if why != "" {
-		x.sink.Refused(lease, why)
+	if x.begun == i {
+		p, why := x.grants.Begin(x.epoch, lease, e.c, e.part, e.index, e.dst, e.bytes)
+		*pl = placed{p: p, ok: why == "", staged: why == "" && p.Page == nil}
+		x.begun = i + 1
+		if why != "" {
+			x.sink.Refused(lease, why)
+		}
 	}
+	if !pl.staged || pl.p.Page != nil {
+		return nil, nil
+	}
+	s, err := x.stager(e.c, pl.p.Pool)
+	if err != nil {
+		return nil, err
+	}
+	if pl.p.Page = s.take(i, pl.p); pl.p.Page == nil {
+		return s, nil
+	}
+	pl.whole[0] = spec.Segment{Bytes: e.bytes}
+	pl.p.Segs = pl.whole[:]
+	return nil, nil
 }
 
 // into adds b to the list, less what was read ahead.

@@ -45,15 +45,17 @@ type sender struct {
 	ready sync.Cond // on src.mu: queue is not empty, or the link has ended
 	queue []op
 
-	iov   []unix.Iovec
-	bytes int // in iov
-	arena [64 << 10]byte
-	used  int  // of arena
-	taken []op // ops whose last byte may still be in iov
+	iov      []unix.Iovec
+	bytes    int // in iov
+	arena    [64 << 10]byte
+	used     int                           // of arena
+	fetchers [spec.ComponentCount]*fetcher // of pools that the host cannot address
+	taken    []op                          // ops whose last byte may still be in iov
 }
 
 // run sends until the link ends; then every op given to this stream has ended.
 func (s *sender) run() {
+	defer s.closeFetchers()
 	var spare []op
 	for {
 		ops, err := s.take(spare)
@@ -147,13 +149,23 @@ func (s *sender) frame(lease spec.LeaseID, ws []transport.Write, sum uint64) err
 	if err != nil {
 		return err
 	}
-	for i := range ws {
-		page := s.src.mem[ws[i].Component].Page(ws[i].Src)
+	for i := 0; i < len(ws); {
+		pool := s.src.mem[ws[i].Component]
+		if pool.Bytes == nil {
+			n, err := s.fetched(ws[i:], pool)
+			if err != nil {
+				return err
+			}
+			i += n
+			continue
+		}
+		page := pool.Page(ws[i].Src)
 		for _, g := range ws[i].SrcSegs {
 			if err := s.add(page[g.Offset:][:g.Bytes]); err != nil {
 				return err
 			}
 		}
+		i++
 	}
 	return s.put(len(ws)*spec.TagBytes, func(b []byte) {
 		for i := range ws {

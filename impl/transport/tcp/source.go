@@ -38,6 +38,7 @@ type source struct {
 	// carried has a bit for each stream that carried a write of a lease since its last notice.
 	carried map[spec.LeaseID]uint32
 	over    error // why the link has ended: ErrFenced, or the first loss
+	reading error // why pages may still be read when all senders have ended: their device was lost
 	fenced  bool
 }
 
@@ -243,6 +244,9 @@ func (s *source) attach(h hello, conn net.Conn, w wire, ready func() error) erro
 func (s *source) lose(stream int, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errors.Is(err, device.ErrLost) {
+		s.reading = err
+	}
 	if s.over != nil {
 		return s.over
 	}
@@ -280,6 +284,13 @@ func (s *source) Fence() {
 	s.gone()
 	go func() {
 		s.wg.Wait()
+		s.mu.Lock()
+		err := s.reading
+		s.mu.Unlock()
+		if err != nil {
+			s.rep.FenceFailed(err)
+			return
+		}
 		s.rep.Fenced()
 	}()
 }
