@@ -30,7 +30,7 @@ func allowedImports() map[string][]string {
 		"impl/check": {"spec", "model", "impl/trace", "impl/tlc"},
 		// Transports store into and copy from pools: they know impl/device beside spec.
 		"impl/transport": {"spec", "impl/device", "impl/transport"},
-		"impl/device":    {"spec"},
+		"impl/device":    {"spec", "impl/device"},
 		"impl/config":    {"spec"},
 		// One process can have all roles: impl/node puts the gateway beside its sides.
 		"impl/node":     {"spec", "impl/gateway", "impl/pages", "impl/core", "impl/transport", "impl/device", "impl/config", "impl/workload", "impl/trace", "impl/node"},

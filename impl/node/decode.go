@@ -32,6 +32,7 @@ type decodeSide struct {
 	fail    func(core.Stop, string)
 
 	layouts  [][]spec.Layout
+	device   device.Device // nil: host memory
 	inc      []spec.Incarnation
 	ranks    []*decodeRank
 	leader   *core.DecodeLeader
@@ -87,8 +88,9 @@ type decodeRank struct {
 }
 
 // newDecodeSide binds the API's address. start learns the peers, makes the machines and lets them run.
-func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *decodeSide, err error) {
+func newDecodeSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, on device.Device, fail func(core.Stop, string)) (_ *decodeSide, err error) {
 	d := emptyDecodeSide(cfg, log, epoch, t, m, creds, fail)
+	d.device = on
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.close())
@@ -133,7 +135,7 @@ func (d *decodeSide) makePools() (err error) {
 	for k := range d.layouts {
 		r := &decodeRank{side: d, rank: spec.Rank(k), inc: d.inc[k], conns: map[core.ConnID]*outConn{}, links: map[core.PeerID]*targetLink{}, up: map[core.PeerID]core.PeerUp{}}
 		d.ranks = append(d.ranks, r)
-		if r.mem, _, r.free, err = makeMemory(d.layouts[k], false); err != nil {
+		if r.mem, _, r.free, err = makeMemory(d.device, d.layouts[k], false); err != nil {
 			return err
 		}
 		if err = r.openFabric(); err != nil {

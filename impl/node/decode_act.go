@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"kvfence/impl/core"
-	"kvfence/impl/device"
 )
 
 // act carries out the leader's actions, in order.
@@ -77,11 +76,9 @@ func (r *decodeRank) actMemory(a core.Action) error {
 		if err := r.expel(a.Component, a.Pages); err != nil {
 			return err
 		}
-		for _, page := range a.Pages {
-			r.mem[a.Component].VoidTags(page)
-		}
+		return r.mem[a.Component].Store.Void(a.Pages)
 	case core.PutTag:
-		device.PutTag(r.mem[a.Component].Slot(a.Page, a.Slot), a.Tag)
+		return putTag(r.mem[a.Component], a.Page, a.Slot, a.Tag)
 	case core.Allow:
 		if !r.link(a.Peer).grants.Allow(a.Grant) {
 			return fmt.Errorf("lease %d cannot enter the grant table of peer %d", a.Grant.Lease, a.Peer)

@@ -130,7 +130,7 @@ func (d *decodeSide) checked(rd *read, f func() error) error {
 func (d *decodeSide) copyPages(rd *read) error {
 	for k, t := range rd.tables {
 		for _, c := range t.Copies {
-			if err := d.ranks[k].mem[c.Component].CopyTokens(c.Index, c.From.Page, c.To.Page, c.Tokens); err != nil {
+			if err := d.ranks[k].mem[c.Component].Store.CopyTokens(c.Index, c.From.Page, c.To.Page, c.Tokens); err != nil {
 				return err
 			}
 		}
@@ -146,8 +146,13 @@ func (d *decodeSide) tagsGood(rd *read) bool {
 	}
 	good := true
 	for k, t := range rd.tables {
-		for _, c := range t.Checks {
-			if s := device.CheckTag(d.ranks[k].mem[c.Component].Slot(c.Page, c.Slot), c.Want); s != spec.TagGood {
+		states, err := tagStates(d.ranks[k].mem, t.Checks)
+		if err != nil {
+			d.log.Error("tags cannot be compared", "rank", k, "err", err)
+			return false
+		}
+		for i, c := range t.Checks {
+			if s := states[i]; s != spec.TagGood {
 				rd.bad[k] = append(rd.bad[k], core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: s})
 				good = false
 			}
@@ -164,7 +169,11 @@ func (d *decodeSide) readFirst(rd *read) (uint32, core.Token, error) {
 		if len(aux) == 0 {
 			return 0, core.Token{}, fmt.Errorf("%w: rank %d has no page of it", errAux, k)
 		}
-		r, err := getAux(d.ranks[k].mem[spec.Aux].Page(aux[0].Page), d.model.Geometry().Vocab)
+		page, err := readPage(d.ranks[k].mem[spec.Aux], aux[0].Page)
+		if err != nil {
+			return 0, core.Token{}, err
+		}
+		r, err := getAux(page, d.model.Geometry().Vocab)
 		if err != nil {
 			return 0, core.Token{}, err
 		}
@@ -182,8 +191,14 @@ func (d *decodeSide) runModel(rd *read) (core.Token, error) {
 	for k, r := range d.ranks {
 		mems[k], pages[k] = r.mem, rd.tables[k].Pages[spec.KV]
 	}
-	kv := newSideKV(d.model.Geometry(), mems, pages)
+	kv, err := newSideKV(d.model.Geometry(), mems, pages)
+	if err != nil {
+		return core.Token{}, err
+	}
 	logits, err := d.model.Step(d.ctx, kv, rd.run.Token, int(rd.run.Pos))
+	if err == nil {
+		err = kv.store(int(rd.run.Pos), int(rd.run.Pos)+1)
+	}
 	if err != nil {
 		return core.Token{}, err
 	}

@@ -58,7 +58,7 @@ func (r *decodeRank) verify(a core.Verify) {
 		})
 		return
 	}
-	if len(a.Checks)+len(a.Void) <= inlineChecks && (land == nil || len(land.reread) == 0) {
+	if addressable(r.mem) && len(a.Checks)+len(a.Void) <= inlineChecks && (land == nil || len(land.reread) == 0) {
 		r.side.later(r.host, r.verified(a, land))
 		return
 	}
@@ -105,23 +105,40 @@ func unverified(a core.Verify) core.Verified {
 // inlineChecks is how many slots are compared on the loop: so few cost less than the way to a worker and back.
 const inlineChecks = 512
 
-// verified does the comparing.
+// verified does the comparing. Where the device cannot say what is there, nothing is good.
 func (r *decodeRank) verified(a core.Verify, land *landing) core.Verified {
+	v, err := r.compare(a, land)
+	if err != nil {
+		r.side.log.Error("a lease cannot be verified", "rank", r.rank, "lease", a.Lease, "err", err)
+		return unverified(a)
+	}
+	return v
+}
+
+func (r *decodeRank) compare(a core.Verify, land *landing) (core.Verified, error) {
 	v := core.Verified{Lease: a.Lease}
-	for _, c := range a.Checks {
-		if bad := r.checkPart(c, land); bad.State != spec.TagGood || bad.Digest {
+	states, err := tagStates(r.mem, a.Checks)
+	if err != nil {
+		return v, err
+	}
+	for i, c := range a.Checks {
+		bad, err := r.checkPart(c, states[i], land)
+		if err != nil {
+			return v, err
+		}
+		if bad.State != spec.TagGood || bad.Digest {
 			v.Bad = append(v.Bad, bad)
 		}
 	}
-	for _, c := range a.Void {
-		if _, s := device.GetTag(r.mem[c.Component].Slot(c.Page, c.Slot)); s != spec.TagVoid {
-			if s == spec.TagGood {
-				s = spec.TagForeign // a whole tag where none may be
-			}
+	if states, err = voidStates(r.mem, a.Void); err != nil {
+		return v, err
+	}
+	for i, c := range a.Void {
+		if s := states[i]; s != spec.TagGood { // something where nothing may be
 			v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: s})
 		}
 	}
-	return v
+	return v, nil
 }
 
 // landed collects the records of all links of a lease; on the loop, before a fence or revoke can take them away.
@@ -140,19 +157,20 @@ func (r *decodeRank) landed(a core.Verify) *landing {
 	return land
 }
 
-// checkPart checks one tag and, where land is given, the digest that its bytes have.
-func (r *decodeRank) checkPart(c core.TagCheck, land *landing) core.BadPart {
-	pool := r.mem[c.Component]
-	bad := core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index}
-	bad.State = device.CheckTag(pool.Slot(c.Page, c.Slot), c.Want)
+// checkPart adds, where land is given, what is wrong with the digest of a part's bytes.
+func (r *decodeRank) checkPart(c core.TagCheck, state spec.TagState, land *landing) (core.BadPart, error) {
+	bad := core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: state}
 	if land == nil || !c.Want.HasDigest || c.Want.Part == spec.PartLocal {
-		return bad
+		return bad, nil
 	}
 	got, ok := land.digest(c.Component, c.Slot, c.Want.Index)
 	if p, again := land.again(c.Component, c.Slot); again {
-		segs, err := p.Segments(pool.Layout, c.Want.Index, nil)
-		got, ok = device.DigestSegments(pool.Page(c.Page), segs, device.HeaderOf(p, pool.Layout, c.Want.Index, spec.UsedBytes(segs))), err == nil
+		var err error
+		if got, err = digestOf(r.mem[c.Component], p, c.Want.Index, c.Page); errors.Is(err, device.ErrLost) {
+			return bad, err
+		}
+		ok = err == nil
 	}
 	bad.Digest = !ok || got != c.Want.Digest
-	return bad
+	return bad, nil
 }

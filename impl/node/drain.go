@@ -66,7 +66,10 @@ func (n *Node) unfinished() (left int) {
 // Close ends everything: requests that still run get their error, data paths are fenced, goroutines are waited for. Safe after a
 // failed Start and more than once.
 func (n *Node) Close() error {
-	n.closing.Do(func() { n.closed = n.close() })
+	n.closing.Do(func() {
+		close(n.ended)
+		n.closed = n.close()
+	})
 	return n.closed
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"kvfence/impl/config"
+	"kvfence/impl/device"
 	"kvfence/impl/node/api"
 	"kvfence/impl/workload"
 )
@@ -60,9 +61,11 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-func startNode(t *testing.T, c config.Config) *Node {
+func startNode(t *testing.T, c config.Config) *Node { return startNodeOn(t, nil, c) }
+
+func startNodeOn(t *testing.T, on device.Device, c config.Config) *Node {
 	t.Helper()
-	n, err := Start(c, testLog(t))
+	n, err := StartOn(on, c, testLog(t))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
@@ -74,6 +77,7 @@ type pair struct {
 	prefill *Node
 	decode  *Node
 	client  *api.Client
+	on      device.Device // of decode; nil: host memory
 }
 
 func startPair(t *testing.T, change func(*config.Config)) *pair {
@@ -90,9 +94,20 @@ func startPair(t *testing.T, change func(*config.Config)) *pair {
 	return p
 }
 
+// startPairOn has pools on devices; nil is host memory.
+func startPairOn(t *testing.T, prefill, decode device.Device, change func(*config.Config)) *pair {
+	t.Helper()
+	if change == nil {
+		change = func(*config.Config) {}
+	}
+	p := &pair{t: t, prefill: startNodeOn(t, prefill, small(t, config.RolePrefill, change)), on: decode}
+	p.startDecode(change)
+	return p
+}
+
 func (p *pair) startDecode(change func(*config.Config)) {
 	p.t.Helper()
-	p.decode = startNode(p.t, small(p.t, config.RoleDecode, func(c *config.Config) {
+	p.decode = startNodeOn(p.t, p.on, small(p.t, config.RoleDecode, func(c *config.Config) {
 		c.Decode.Peers = []config.Peer{{Name: "prefill", Addresses: []string{p.prefill.Addresses().Control}}}
 		change(c)
 	}))

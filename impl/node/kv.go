@@ -18,17 +18,28 @@ type sideKV struct {
 type rankKV struct {
 	pool  *device.Pool
 	pages []spec.GrantedPage
+	copy  [][]byte // of pages that the host cannot address; store writes back what was computed
 }
 
 // newSideKV makes the view; pages are by rank.
-func newSideKV(g workload.Geometry, mems []device.Memory, pages [][]spec.GrantedPage) *sideKV {
+func newSideKV(g workload.Geometry, mems []device.Memory, pages [][]spec.GrantedPage) (*sideKV, error) {
 	k := &sideKV{heads: g.KVHeads, owner: make([]int, g.Layers*g.KVHeads)}
 	for i := range k.owner {
 		k.owner[i] = -1
 	}
 	for r, mem := range mems {
 		pool := mem[spec.KV]
-		k.ranks = append(k.ranks, rankKV{pool, pages[r]})
+		rk := rankKV{pool: pool, pages: pages[r]}
+		if pool.Bytes == nil {
+			for _, p := range rk.pages {
+				b, err := readPage(pool, p.Page)
+				if err != nil {
+					return nil, err
+				}
+				rk.copy = append(rk.copy, b)
+			}
+		}
+		k.ranks = append(k.ranks, rk)
 		s := pool.Layout.Shape
 		for l := s.LayerLo; l < s.LayerHi; l++ {
 			for h := s.HeadLo; h < s.HeadHi; h++ {
@@ -38,7 +49,20 @@ func newSideKV(g workload.Geometry, mems []device.Memory, pages [][]spec.Granted
 			}
 		}
 	}
-	return k
+	return k, nil
+}
+
+// store puts the tokens from one up to another where pages are copies; others lie there already.
+func (k *sideKV) store(from, to int) error {
+	for _, r := range k.ranks {
+		tokens := int(r.pool.Layout.Equal.TokensPerPage)
+		for i := from / tokens; i < len(r.copy) && i*tokens < to; i++ {
+			if err := r.pool.Store.WritePage(r.pages[i].Page, 0, r.copy[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Slot implements workload.KV; nil where no page is.
@@ -59,5 +83,11 @@ func (k *sideKV) Run(layer, kv, head, from, n int) []byte {
 		n = 1
 	}
 	start := (layer-int(s.LayerLo))*int(s.LayerStride) + kv*int(s.KVStride) + (head-int(s.HeadLo))*int(s.HeadStride) + at*int(s.TokenStride)
-	return r.pool.Page(r.pages[index].Page)[start : start+n*slot : start+n*slot]
+	page := []byte(nil)
+	if r.copy != nil {
+		page = r.copy[index]
+	} else {
+		page = r.pool.Page(r.pages[index].Page)
+	}
+	return page[start : start+n*slot : start+n*slot]
 }

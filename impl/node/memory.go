@@ -14,8 +14,8 @@ import (
 	"kvfence/spec"
 )
 
-// makeMemory allocates the pools of one rank; free gives them back. Shared pools are sealed memory that a peer may map.
-func makeMemory(ls []spec.Layout, shared bool) (mem device.Memory, pools [spec.ComponentCount]*device.Shared, free func() error, err error) {
+// makeMemory allocates the pools of one rank; free gives them back. Shared pools are sealed memory that a peer may map. A device's are given back with it.
+func makeMemory(on device.Device, ls []spec.Layout, shared bool) (mem device.Memory, pools [spec.ComponentCount]*device.Shared, free func() error, err error) {
 	free = func() (err error) {
 		for _, p := range pools {
 			if p != nil {
@@ -26,7 +26,12 @@ func makeMemory(ls []spec.Layout, shared bool) (mem device.Memory, pools [spec.C
 	}
 	for _, l := range ls {
 		if !shared {
-			if mem[l.Component], err = device.NewPool(l, nil, nil); err != nil {
+			if on == nil {
+				mem[l.Component], err = device.NewPool(l, nil, nil)
+			} else {
+				mem[l.Component], err = on.NewPool(l)
+			}
+			if err != nil {
 				return mem, pools, free, err
 			}
 			continue
@@ -102,7 +107,7 @@ func (r *prefillRank) bindData() (err error) {
 	cfg := r.side.cfg
 	shared := cfg.Transport.Kind == "shm"
 	var pools [spec.ComponentCount]*device.Shared
-	if r.mem, pools, r.free, err = makeMemory(r.side.layouts[r.rank], shared); err != nil {
+	if r.mem, pools, r.free, err = makeMemory(r.side.device, r.side.layouts[r.rank], shared); err != nil {
 		return err
 	}
 	if !shared {

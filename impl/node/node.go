@@ -15,6 +15,7 @@ import (
 
 	"kvfence/impl/config"
 	"kvfence/impl/core"
+	"kvfence/impl/device"
 	"kvfence/impl/gateway"
 	"kvfence/impl/node/api"
 	"kvfence/impl/trace"
@@ -31,6 +32,7 @@ type Node struct {
 	log     *slog.Logger
 	metrics *metrics
 	creds   *credentials
+	device  device.Device // nil: host memory
 	trace   *trace.Writer
 	prefill *prefillSide
 	decode  *decodeSide
@@ -47,16 +49,33 @@ type Node struct {
 	stop     chan struct{} // closed when the node stopped itself
 
 	closing sync.Once
-	closed  error // what Close returned
+	ended   chan struct{} // closed when Close begins
+	closed  error         // what Close returned
 }
 
 // Start checks cfg (with its defaults), binds every address and then lets everything run. What fails is said before anything is
 // announced. The node runs until Close.
-func Start(cfg config.Config, log *slog.Logger) (_ *Node, err error) {
-	if err := errors.Join(cfg.Validate(), preflight(cfg)); err != nil {
+func Start(cfg config.Config, log *slog.Logger) (*Node, error) { return StartOn(nil, cfg, log) }
+
+// ErrDevice is wrapped where pools on a device and the transport do not go together.
+var ErrDevice = errors.New("transport cannot move pages of a device")
+
+// movable refuses transports that need pages which the host can address: shm maps them in another process, and what that process may do with an exported
+// mapping of device memory is set by itself; verbs registers them.
+func movable(on device.Device, kind string) error {
+	if on != nil && kind != "tcp" {
+		return fmt.Errorf("%w: transport.kind = %s, pools on %s; tcp can", ErrDevice, kind, on.Name())
+	}
+	return nil
+}
+
+// StartOn is Start with all pools on a device; nil is host memory. The device stays the caller's to close, after the node. A node whose device is lost stops
+// itself: nothing of its pools is handed out again.
+func StartOn(on device.Device, cfg config.Config, log *slog.Logger) (_ *Node, err error) {
+	if err := errors.Join(cfg.Validate(), movable(on, cfg.Transport.Kind), preflight(cfg, on)); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg, log: log, metrics: newMetrics(), stop: make(chan struct{})}
+	n := &Node{cfg: cfg, log: log, metrics: newMetrics(), device: on, stop: make(chan struct{}), ended: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -74,8 +93,12 @@ func Start(cfg config.Config, log *slog.Logger) (_ *Node, err error) {
 	return n, n.run()
 }
 
-func preflight(cfg config.Config) error {
-	err := errors.Join(memoryFits(cfg, machineMemory()), congestion(cfg))
+// preflight leaves the room for pools on a device to the device.
+func preflight(cfg config.Config, on device.Device) error {
+	err := congestion(cfg)
+	if on == nil {
+		err = errors.Join(memoryFits(cfg, machineMemory()), err)
+	}
 	if cfg.Sizes.AllowWindowOverPool {
 		return err
 	}
@@ -98,12 +121,12 @@ func (n *Node) openTrace() error {
 func (n *Node) bind() (err error) {
 	epoch := time.Now()
 	if n.cfg.RunsPrefill() {
-		if n.prefill, err = newPrefillSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.fail); err != nil {
+		if n.prefill, err = newPrefillSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.device, n.fail); err != nil {
 			return err
 		}
 	}
 	if n.cfg.RunsDecode() {
-		if n.decode, err = newDecodeSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.fail); err != nil {
+		if n.decode, err = newDecodeSide(n.cfg, n.log, epoch, n.trace, n.metrics, n.creds, n.device, n.fail); err != nil {
 			return err
 		}
 	}
@@ -171,6 +194,7 @@ func (n *Node) run() error {
 		return err
 	}
 	n.serve("operator", n.operatorLn, h)
+	n.watchDevice()
 	if n.gate != nil {
 		n.wg.Go(func() {
 			if err := n.gate.Serve(context.Background(), n.gateLn); err != nil {
@@ -227,6 +251,9 @@ func (n *Node) serve(name string, l net.Listener, h http.Handler) {
 
 // fail ends the node for a reason of its own: nothing is served any more; the fences that the machine asked for go on.
 func (n *Node) fail(s core.Stop, who string) {
+	if n.device != nil && n.device.Err() != nil && who != onDevice { // what it is a consequence of
+		s.Broken = fmt.Sprintf("%s (%s: %v)", s.Broken, n.device.Name(), n.device.Err())
+	}
 	n.metrics.stop(who)
 	n.log.Error("STOP: the node serves nothing more", "machine", who, "invariant", s.Invariant, "broken", s.Broken)
 	if d := n.decode; d != nil { // also when it was prefill's machine: the process ends

@@ -33,6 +33,7 @@ type prefillSide struct {
 	log     *slog.Logger
 	metrics *metrics
 	creds   *credentials
+	device  device.Device // nil: host memory
 	model   workload.Model
 	fail    func(core.Stop, string)
 
@@ -76,8 +77,9 @@ type prefillRank struct {
 }
 
 // newPrefillSide binds the addresses and makes the machines; start lets them run.
-func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, fail func(core.Stop, string)) (_ *prefillSide, err error) {
+func newPrefillSide(cfg config.Config, log *slog.Logger, epoch time.Time, t *trace.Writer, m *metrics, creds *credentials, on device.Device, fail func(core.Stop, string)) (_ *prefillSide, err error) {
 	p := emptyPrefillSide(cfg, log, epoch, t, m, creds, fail)
+	p.device = on
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())

@@ -49,9 +49,7 @@ func (r *prefillRank) act(a core.Action) error {
 	case core.ToLeader:
 		p.later(p.lead, core.Side{Rank: r.rank, Msg: a.Msg})
 	case core.VoidTags:
-		for _, page := range a.Pages {
-			r.mem[a.Component].VoidTags(page)
-		}
+		return r.mem[a.Component].Store.Void(a.Pages)
 	case core.ExpectData:
 		r.expectData(a)
 	case core.Fence:

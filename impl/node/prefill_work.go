@@ -26,12 +26,18 @@ func (r *prefillRank) seal(a core.Seal) {
 			}
 			used := spec.UsedBytes(segs)
 			if a.Digests {
-				digests[i] = device.DigestSegments(pool.Page(it.Src.Page), segs, device.HeaderOf(it.Part, pool.Layout, it.Index, used))
+				if digests[i], err = digestOf(pool, it.Part, it.Index, it.Src.Page); err != nil {
+					r.side.box.put(func() { r.side.fatal(fmt.Errorf("seal: %w", err)) })
+					return
+				}
 			}
 			if a.Pull {
 				tag := it.Tag
 				tag.Used, tag.HasDigest, tag.Digest = used, a.Digests, digests[i]
-				device.PutTag(pool.Slot(it.Src.Page, it.Slot), tag)
+				if err = putTag(pool, it.Src.Page, it.Slot, tag); err != nil {
+					r.side.box.put(func() { r.side.fatal(fmt.Errorf("seal: %w", err)) })
+					return
+				}
 			}
 		}
 		if !a.Digests {
@@ -83,8 +89,14 @@ func (p *prefillSide) runCompute(ctx context.Context, a core.Compute) error {
 	for k, r := range p.ranks {
 		mems[k], pages[k] = r.mem, a.Pages[k][spec.KV]
 	}
-	kv := newSideKV(p.model.Geometry(), mems, pages)
+	kv, err := newSideKV(p.model.Geometry(), mems, pages)
+	if err != nil {
+		return err
+	}
 	logits, err := p.model.Prefill(ctx, kv, a.Tokens, int(a.From), int(a.To))
+	if err == nil {
+		err = kv.store(int(a.From), int(a.To))
+	}
 	if err != nil || !a.Last {
 		return err
 	}
@@ -95,8 +107,9 @@ func (p *prefillSide) runCompute(ctx context.Context, a core.Compute) error {
 	if !ok || len(a.Pages[writer][spec.Aux]) == 0 {
 		return fmt.Errorf("no page for the auxiliary record")
 	}
-	page := p.ranks[writer].mem[spec.Aux].Page(a.Pages[writer][spec.Aux][0].Page)
-	return putAux(page, auxRecord{Tokens: uint32(len(a.Tokens)), First: sample(logits, a.Sampling, len(a.Tokens))})
+	return writePage(p.ranks[writer].mem[spec.Aux], a.Pages[writer][spec.Aux][0].Page, func(page []byte) error {
+		return putAux(page, auxRecord{Tokens: uint32(len(a.Tokens)), First: sample(logits, a.Sampling, len(a.Tokens))})
+	})
 }
 
 // logprobsWanted and topWanted read Sampling.Logprobs: 0 none, else 1 + the number of alternatives.

@@ -81,12 +81,13 @@ func TestSideKV_AnySplit_ModelSeesTheSameCache(t *testing.T) {
 		var mems []device.Memory
 		var pages [][]spec.GrantedPage
 		for k := range ls {
-			mem, _, _, err := makeMemory(ls[k], false)
+			mem, _, _, err := makeMemory(nil, ls[k], false)
 			require.NoError(t, err)
 			mems = append(mems, mem)
 			pages = append(pages, []spec.GrantedPage{{Page: 6}, {Page: spec.PageID(k)}, {Page: 4}, {Page: 7}, {Page: 5}})
 		}
-		kv := newSideKV(m.Geometry(), mems, pages)
+		kv, err := newSideKV(m.Geometry(), mems, pages)
+		require.NoError(t, err)
 		got, err := m.Prefill(t.Context(), kv, prompt, 0, len(prompt))
 		require.NoError(t, err)
 		require.Equal(t, want, got)
