@@ -134,8 +134,8 @@ func (r *decodeRank) compare(a core.Verify, land *landing) (core.Verified, error
 		return v, err
 	}
 	for i, c := range a.Void {
-		if s := states[i]; s != spec.TagGood { // something where nothing may be
-			v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: s})
+		if states[i] != spec.TagGood { // something where nothing may be
+			v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: states[i]})
 		}
 	}
 	return v, nil

@@ -25,7 +25,7 @@ func suites() []suite {
 	return []suite{
 		{"pages", "impl/pages", "Test.*", []string{"pages"}, 60},
 		{"transport", "impl/transport", "Test.*", []string{"transport"}, 60},
-		{"tcp", "impl/transport/tcp", "TestFence_PlacerStands.*", []string{"transport", "tcp"}, 20},
+		{"tcp", "impl/transport/tcp", "Test(Fence_PlacerStands|Receiver_StreamBreaks|Receiver_DeviceFails).*", []string{"transport", "tcp"}, 20},
 		{"node", "impl/node", "Test(Step|Fence|Verify|FirstToken|Stray|FenceDone|Landing|Ends).*", []string{"node"}, 90},
 		{"core", "impl/core", "Test.*", []string{"pages", "core"}, 90},
 		{"sim", "impl/sim", "Test(Case|World).*", []string{"pages", "core", "transport", "mem", "sim"}, 60},

@@ -21,6 +21,16 @@ func driver() []Plant {
 			Edits: []Edit{{"node.decodeRank.takeBack", Instead, "s.Settle() return l.grants.WaitLease(a.Lease)", "s.Settle(); return nil"}},
 		},
 		{
+			Name: "tcp-staged-tag-first", What: "the tags of a frame are stored while its bytes are still in staging memory",
+			Guard: "Tag last", Cases: []string{"B18"}, Tests: true, Why: why,
+			Edits: []Edit{{"tcp.receiver.settle", Skip, "if err = s.end(x.places[:]); err != nil { continue }", ""}},
+		},
+		{
+			Name: "tcp-lost-is-over", What: "what was landing on a device when it was lost counts as being placed no more",
+			Guard: "Deferred release, decode side", Cases: []string{"B01", "B09"}, Tests: true, Why: why,
+			Edits: []Edit{{"tcp.receiver.frame", Never, "pl.staged && lost", ""}},
+		},
+		{
 			Name: "node-unraised", What: "a node's fence does not raise the epoch of its grant table",
 			Guard: "Fence raises the epoch", Cases: []string{"B09", "B34"}, Tests: true, Why: why,
 			Edits: []Edit{{"node.decodeRank.fence", Skip, "l.grants.Raise(a.New)", ""}},
@@ -38,7 +48,7 @@ func driver() []Plant {
 		{
 			Name: "node-slots-unread", What: "a node does not look at the tag slots that no part uses",
 			Guard: "Void tags at hand-out", Cases: []string{"B52"}, Tests: true, Why: why,
-			Edits: []Edit{{"node.decodeRank.verified", Never, "s != spec.TagVoid", ""}},
+			Edits: []Edit{{"node.decodeRank.compare", Never, "states[i] != spec.TagGood", ""}},
 		},
 		{
 			Name: "node-ends-forgotten", What: "a node says that a fence is done when the first of its paths has ended",
