@@ -7,13 +7,14 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"kvfence/spec"
 )
 
-// stepped stands in place of the steps of fences: it keeps which were done, and fails or leaves out the one that is named.
+// stepped stands in place of the steps of fences: it keeps which were done, and fails the one that is named.
 type stepped struct {
 	mu     sync.Mutex
 	done   []step
@@ -66,6 +67,7 @@ func stepRig(t *testing.T, by Leases) (k *link, atSource, atTarget *stepped) {
 	x := e.transferOf(1, whole(l, 64*fencePages), ids(0, fencePages), ids(0, fencePages))
 	require.True(t, k.grants.Allow(x.grant))
 	k.source.Post(x.batch)
+	require.Eventually(t, k.source.(*source).begun, patience, time.Millisecond, "a source that has not begun has no steps to do")
 	return k, atSource, atTarget
 }
 
@@ -90,7 +92,7 @@ func TestFence_Steps_AreAllDoneInTheirOrder(t *testing.T) {
 
 // Whichever step of decode's fence fails, FenceFailed is said in place of Fenced, no later step is done, and the lease still counts as being placed.
 func TestFence_AnyStepFailsAtDecode_IsNoFence(t *testing.T) {
-	for _, by := range []Leases{LeasesRegions, LeasesOff} {
+	for _, by := range []Leases{LeasesWindows, LeasesRegions, LeasesOff} {
 		steps := targetSteps
 		if by == LeasesOff {
 			steps = keptSteps
