@@ -115,7 +115,7 @@ func (r *decodeRank) fence(a core.Fence) {
 func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) error {
 	for _, p := range r.side.peers {
 		l := r.links[p.id]
-		if l == nil || !l.grants.Strays(c, pages) || l.settle(c, pages) {
+		if l == nil || len(l.grants.Strays(c, pages)) == 0 || l.settle(c, pages) {
 			continue
 		}
 		r.side.metrics.refused("decode", string(spec.RefuseRevoked), "stray")

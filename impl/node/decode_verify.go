@@ -68,6 +68,7 @@ func (r *decodeRank) verify(a core.Verify) {
 // takeBack revokes a lease on the links whose adapters hold rights for it; nil if none does. What it returns waits until they are gone.
 func (r *decodeRank) takeBack(a core.Verify) (gone func() error) {
 	var waits []func() error
+	lease := []spec.LeaseID{a.Lease}
 	for _, part := range a.Links {
 		l := r.link(part.Peer)
 		l.push.each(func(t transport.Target) {
@@ -75,9 +76,9 @@ func (r *decodeRank) takeBack(a core.Verify) (gone func() error) {
 			if !can {
 				return
 			}
-			l.grants.Revoke(a.Lease)
+			l.grants.TakeBack(a.Lease)
 			waits = append(waits, func() error {
-				s.Settle()
+				s.Settle(lease)
 				return l.grants.WaitLease(a.Lease)
 			})
 		})
@@ -93,11 +94,14 @@ func (r *decodeRank) takeBack(a core.Verify) (gone func() error) {
 	}
 }
 
-// unverified finds fault with every page of a lease.
+// unverified finds fault with every slot of a lease, used or not.
 func unverified(a core.Verify) core.Verified {
 	v := core.Verified{Lease: a.Lease}
 	for _, c := range a.Checks {
 		v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Want.Index, State: spec.TagForeign})
+	}
+	for _, c := range a.Void {
+		v.Bad = append(v.Bad, core.BadPart{Component: c.Component, Part: c.Slot, Index: c.Index, State: spec.TagForeign})
 	}
 	return v
 }

@@ -99,13 +99,14 @@ func verbsOptions(v config.Verbs) (o verbs.Options, err error) {
 	return o, nil
 }
 
-// settle lets the adapters take back the rights of revoked leases that cover pages which are about to be handed out. It reports whether nothing of
-// them is left.
+// settle lets the adapters take back the rights of revoked leases that cover pages which are about to be handed out, whose writers have said that they are
+// done. It reports whether nothing of them is left.
 func (l *targetLink) settle(c spec.Component, pages []spec.PageID) bool {
+	leases := l.grants.Strays(c, pages)
 	l.push.each(func(t transport.Target) {
 		if s, can := t.(transport.Settler); can {
-			s.Settle()
+			s.Settle(leases)
 		}
 	})
-	return !l.grants.Strays(c, pages)
+	return len(l.grants.Strays(c, pages)) == 0
 }

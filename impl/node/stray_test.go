@@ -116,12 +116,13 @@ func TestStray_HasNoKnownEnd_PagesAreNotHandedOut(t *testing.T) {
 type adapterTarget struct {
 	quietTarget
 	settling chan struct{}
+	done     bool
 	release  func()
 }
 
 func (t *adapterTarget) Grant(_ spec.Grant, release func()) { t.release = release }
-func (t *adapterTarget) Revoke(spec.LeaseID)                {}
-func (t *adapterTarget) Settle()                            { close(t.settling) }
+func (t *adapterTarget) Revoke(_ spec.LeaseID, done bool)   { t.done = done }
+func (t *adapterTarget) Settle([]spec.LeaseID)              { close(t.settling) }
 
 // verifiedSpy keeps what a machine would hear of verifications.
 type verifiedSpy struct {
@@ -163,6 +164,7 @@ func TestVerify_PeerHoldsRights_ComesWhenTheyAreGone(t *testing.T) {
 			r.verify(core.Verify{Lease: 1, Links: []core.LinkParts{{Peer: stranger, Parts: m.Parts}}, Checks: []core.TagCheck{{Component: spec.KV, Page: 3, Want: tag}}})
 		}))
 		<-path.settling
+		require.True(t, path.done, "its writer is: the right is taken back now")
 		require.True(t, d.loop.call(func() {}))
 		require.Empty(t, spy.heard, "its right stands")
 		want := spec.TagTorn

@@ -13,12 +13,12 @@ func driver() []Plant {
 		{
 			Name: "node-strays-stay", What: "a page is handed out while something of a lease that is over is still being placed there",
 			Guard: "Deferred release, decode side", Cases: []string{"B01", "B09"}, Tests: true, Why: why,
-			Edits: []Edit{{"node.decodeRank.expel", Always, "l == nil || !l.grants.Strays(c, pages)", ""}},
+			Edits: []Edit{{"node.decodeRank.expel", Always, "l == nil || len(l.grants.Strays(c, pages)) == 0", ""}},
 		},
 		{
 			Name: "node-verified-first", What: "a lease is verified while its writer's adapter still holds the right to write to it",
 			Guard: "Nothing lands from ready on", Cases: []string{"B01", "B09"}, Tests: true, Why: why,
-			Edits: []Edit{{"node.decodeRank.takeBack", Instead, "s.Settle() return l.grants.WaitLease(a.Lease)", "s.Settle(); return nil"}},
+			Edits: []Edit{{"node.decodeRank.takeBack", Instead, "s.Settle(lease) return l.grants.WaitLease(a.Lease)", "s.Settle(lease); return nil"}},
 		},
 		{
 			Name: "tcp-staged-tag-first", What: "the tags of a frame are stored while its bytes are still in staging memory",

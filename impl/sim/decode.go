@@ -323,7 +323,7 @@ func (r *decodeRank) openData(a core.OpenData) {
 func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 	w := r.side.w
 	for _, t := range r.order {
-		if w.cfg.Plant.NoExpel || !t.grants.Strays(c, pages) {
+		if w.cfg.Plant.NoExpel || len(t.grants.Strays(c, pages)) == 0 {
 			continue
 		}
 		for _, p := range t.paths {
@@ -331,7 +331,7 @@ func (r *decodeRank) expel(c spec.Component, pages []spec.PageID) {
 				continue
 			}
 			if w.cfg.Verbs.On {
-				p.dst.Settle()
+				p.dst.Settle(t.grants.Strays(c, pages))
 				continue
 			}
 			for _, op := range w.fabric.Pending() {

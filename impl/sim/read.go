@@ -71,10 +71,10 @@ func (r *decodeRank) takeBack(lease spec.LeaseID, t *targetLink) {
 	if r.side.w.cfg.Plant.VerifyFirst {
 		return
 	}
-	t.grants.Revoke(lease)
+	t.grants.TakeBack(lease)
 	for _, p := range t.paths {
 		if p.dst != nil && !p.fenced {
-			p.dst.Settle()
+			p.dst.Settle([]spec.LeaseID{lease})
 		}
 	}
 }

@@ -33,17 +33,20 @@ type Grants struct {
 // Windows is an adapter that enforces leases itself, for one-sided writes that no placer checks. Its owner opens rights for what
 // is granted and takes them back. A lease with rights counts as being placed until release is called, which the adapter does when it
 // has taken back all of them, with success, or has freed them with the link's queue pairs. Calls come one at a time for each
-// link; they do not block.
+// link; they do not block. Revoke with done says that the writer is: the rights are taken back now. Without, writes of it may be under way, and taking its rights
+// would break the connection under all other leases: they stand until Settle, or the fence.
 type Windows interface {
 	Grant(m spec.Grant, release func())
-	Revoke(lease spec.LeaseID)
+	Revoke(lease spec.LeaseID, done bool)
 }
 
-// Enforce names the adapter for the leases of epoch e that are allowed from now on.
+// Enforce names the adapter for the leases of epoch e that are allowed from now on; one of an epoch that is over is not heard.
 func (g *Grants) Enforce(e spec.Epoch, w Windows) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.windows, g.windowsEpoch = w, e
+	if e >= g.windowsEpoch {
+		g.windows, g.windowsEpoch = w, e
+	}
 }
 
 // granted is one lease's right on this link.
@@ -222,7 +225,14 @@ func (gp *grantedPart) shape(at int) *shape {
 // Revoke takes a lease out: no further placement of it begins. It proves nothing about those in progress.
 func (g *Grants) Revoke(lease spec.LeaseID) {
 	if w := g.revoke(lease); w != nil {
-		w.Revoke(lease)
+		w.Revoke(lease, false)
+	}
+}
+
+// TakeBack is Revoke for a lease whose writer is done: an adapter takes its rights back now.
+func (g *Grants) TakeBack(lease spec.LeaseID) {
+	if w := g.revoke(lease); w != nil {
+		w.Revoke(lease, true)
 	}
 }
 
@@ -248,26 +258,27 @@ func (g *Grants) revoke(lease spec.LeaseID) Windows {
 	return g.windows
 }
 
-// Strays reports whether something of a revoked lease is still being placed into one of these pages. A receipt says that nothing is;
+// Strays are the revoked leases of which something is still being placed into one of these pages. A receipt says that nothing is;
 // before the pages are handed out the owner asks, for a peer that says so and goes on writing must harm its own lease alone.
-func (g *Grants) Strays(c spec.Component, pages []spec.PageID) bool {
+func (g *Grants) Strays(c spec.Component, pages []spec.PageID) (leases []spec.LeaseID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.strays) == 0 {
-		return false
+		return nil
 	}
 	asked := make(map[spec.PageID]struct{}, len(pages))
 	for _, p := range pages {
 		asked[p] = struct{}{}
 	}
 	for _, l := range g.strays {
-		for _, p := range l.pages[c] {
-			if _, is := asked[p.Page]; is && p.Gen != 0 { // generation 0: not granted
-				return true
-			}
+		if slices.ContainsFunc(l.pages[c], func(p spec.GrantedPage) bool {
+			_, is := asked[p.Page]
+			return is && p.Gen != 0 // generation 0: not granted
+		}) {
+			leases = append(leases, l.id)
 		}
 	}
-	return false
+	return leases
 }
 
 // Fail says that placements in progress have no known end any more: a device or adapter was lost with them. They count for ever, and whoever waits for them

@@ -57,10 +57,10 @@ type Target interface {
 // be stopped is said to the link's Grants (Fail).
 type Cutter interface{ Cut() }
 
-// Settler is a Target whose adapter holds the right to write for a lease until told otherwise. Settle takes back the rights of all
-// revoked leases and waits until the adapter has said so, or has lost the link. What it could not take back still counts as
-// being placed (Grants.Strays).
-type Settler interface{ Settle() }
+// Settler is a Target whose adapter holds the right to write for a lease until told otherwise. Settle takes back the rights of these leases, which were revoked
+// and whose writers are done, and waits until the adapter has said so, or has lost the link; an adapter that does not answer loses it. What it could not take
+// back still counts as being placed (Grants.Strays). Of other leases writes may be under way: theirs stay.
+type Settler interface{ Settle(leases []spec.LeaseID) }
 
 // FenceFailer is a TargetSink or SourceSink that can hear that a fence could not be completed. It is called in Fenced's place:
 // something of the epoch may still land, or be read, and only the end of this process is proof.

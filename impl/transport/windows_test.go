@@ -15,6 +15,7 @@ import (
 type windows struct {
 	granted []spec.LeaseID
 	revoked []spec.LeaseID
+	done    []bool
 	release map[spec.LeaseID]func()
 }
 
@@ -23,7 +24,10 @@ func (w *windows) Grant(m spec.Grant, release func()) {
 	w.release[m.Lease] = release
 }
 
-func (w *windows) Revoke(l spec.LeaseID) { w.revoked = append(w.revoked, l) }
+func (w *windows) Revoke(l spec.LeaseID, done bool) {
+	w.revoked = append(w.revoked, l)
+	w.done = append(w.done, done)
+}
 
 // A lease whose rights stand in the adapter counts as being placed, revoked or not, until the adapter has taken them back.
 func TestGrants_WindowsOfARevokedLease_AreStraysUntilReleased(t *testing.T) {
@@ -34,15 +38,15 @@ func TestGrants_WindowsOfARevokedLease_AreStraysUntilReleased(t *testing.T) {
 	require.True(t, g.Allow(grant()))
 	require.False(t, g.Allow(grant()), "a repeated grant opens nothing")
 	require.Equal(t, []spec.LeaseID{5}, w.granted)
-	require.False(t, g.Strays(spec.KV, []spec.PageID{2}), "not revoked")
+	require.Empty(t, g.Strays(spec.KV, []spec.PageID{2}), "not revoked")
 	g.Revoke(5)
 	g.Revoke(5)
 	require.Equal(t, []spec.LeaseID{5}, w.revoked)
-	require.True(t, g.Strays(spec.KV, []spec.PageID{2}))
-	require.False(t, g.Strays(spec.KV, []spec.PageID{1}), "not its page")
+	require.NotEmpty(t, g.Strays(spec.KV, []spec.PageID{2}))
+	require.Empty(t, g.Strays(spec.KV, []spec.PageID{1}), "not its page")
 	w.release[5]()
 	w.release[5]()
-	require.False(t, g.Strays(spec.KV, []spec.PageID{2}))
+	require.Empty(t, g.Strays(spec.KV, []spec.PageID{2}))
 	require.NoError(t, g.WaitStrays())
 }
 
@@ -100,4 +104,22 @@ func TestGrants_WaitLease_WaitsForItsRightsAlone(t *testing.T) {
 		g.Fail(lost)
 		require.ErrorIs(t, <-said, lost)
 	})
+}
+
+// An adapter hears whether the writer of a lease is done, and of an epoch that is over nobody hears any more.
+func TestGrants_TakeBack_SaysThatTheWriterIsDone(t *testing.T) {
+	w, late := &windows{release: map[spec.LeaseID]func(){}}, &windows{release: map[spec.LeaseID]func(){}}
+	g := transport.NewGrants(twoPools(t, 8))
+	g.Raise(3)
+	g.Enforce(3, w)
+	g.Enforce(2, late)
+	other := grant()
+	require.True(t, g.Allow(other))
+	other.Lease = 6
+	require.True(t, g.Allow(other))
+	g.Revoke(5)
+	g.TakeBack(6)
+	require.Equal(t, []bool{false, true}, w.done)
+	require.Empty(t, late.granted)
+	require.Equal(t, []spec.LeaseID{5, 6}, g.Strays(spec.KV, []spec.PageID{2}))
 }

@@ -110,7 +110,8 @@ func (t *Target) Grant(m spec.Grant, release func()) {
 }
 
 // Revoke queues a lease's invalidates, one for each rail, each behind the lease's writes there: see transport.Windows.
-func (t *Target) Revoke(lease spec.LeaseID) {
+// An invalidate waits for the writes before it, so it makes no difference here whether the writer has said that it is done.
+func (t *Target) Revoke(lease spec.LeaseID, _ bool) {
 	i := slices.IndexFunc(t.rights, func(w *right) bool { return w.lease == lease })
 	if i < 0 {
 		return
@@ -181,12 +182,12 @@ func (t *Target) opens(w *write) bool {
 	return false
 }
 
-// Settle takes the rights of revoked leases back at once; where that cannot be done the link's queue pairs are put in error and made
+// Settle takes the rights of these leases back at once; where that cannot be done the link's queue pairs are put in error and made
 // quiet: see transport.Settler and transport.Cutter. What is being placed comes to its end first. The losses are queued.
-func (t *Target) Settle() {
+func (t *Target) Settle(leases []spec.LeaseID) {
 	var cut bool
 	for _, o := range slices.Clone(t.f.ops) {
-		if v, is := o.(*invalidate); is && v.t == t && !v.over {
+		if v, is := o.(*invalidate); is && v.t == t && !v.over && slices.Contains(leases, v.Lease) {
 			if cut = cut || !v.can(Advance) || t.l.rails[v.Channel].state != railWorks; !cut {
 				v.step(Advance)
 			}

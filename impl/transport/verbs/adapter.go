@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"kvfence/impl/device"
 	"kvfence/impl/transport"
@@ -31,6 +32,7 @@ type Adapter struct {
 	pin    runtime.Pinner
 	wg     sync.WaitGroup // watchers of rails, readers of streams of kept links
 	counts counters
+	keys   atomic.Uint32 // of windows
 
 	mu    sync.Mutex
 	links map[member]struct{}
@@ -207,6 +209,7 @@ func (r *rail) watch() {
 	for {
 		var what, port C.uint32_t
 		if err := r.events.take(func() C.int { return C.kv_async(r.hca.ctx, &what, &port) }); err != nil {
+			r.adapter.lost(r, fmt.Errorf("%s: its events cannot be heard: %w", r.cfg.Device, err)) // or the adapter is closing, and there is nobody
 			return
 		}
 		down := what == C.IBV_EVENT_DEVICE_FATAL || what == C.IBV_EVENT_PORT_ERR && (port == 0 || uint8(port) == r.cfg.Port)
@@ -322,15 +325,27 @@ func (r *rail) flush() error {
 	f := r.flusher
 	r.flusher = nil // one flush at a time; a failed one is not used again
 	r.mu.Unlock()
-	err := r.flushWith(f)
-	if err == nil {
-		return nil
+	for begin := time.Now(); ; f = nil {
+		err := r.flushWith(f)
+		if err == nil {
+			return nil
+		}
+		if p, e := r.hca.port(r.cfg.Port); e == nil && p.state != portActive {
+			return nil
+		}
+		if time.Since(begin) > flushBound {
+			return err
+		}
+		time.Sleep(flushAgain) // a port that has just come up again needs a moment to have its address
+		_, _ = r.up()
 	}
-	if p, e := r.hca.port(r.cfg.Port); e == nil && p.state == portDown {
-		return nil
-	}
-	return err
 }
+
+// flushBound is how long a flush read is tried again on a port that is up; each try is bounded, too.
+const (
+	flushBound = 2 * time.Second
+	flushAgain = 20 * time.Millisecond
+)
 
 func (r *rail) flushWith(f *flusher) (err error) {
 	if f == nil {

@@ -246,7 +246,14 @@ func (f *flusher) free() (err error) {
 		if q.running() {
 			err = errors.Join(err, q.stop())
 		}
-		err = errors.Join(err, q.free())
+	}
+	if err != nil { // what is not quiet is not freed
+		return err
+	}
+	for _, q := range []*queue{f.reader, f.server} {
+		if q != nil {
+			err = errors.Join(err, q.free())
+		}
 	}
 	err = errors.Join(err, f.sinkMR.free(), f.source.free())
 	if f.sink != nil {

@@ -73,7 +73,6 @@ const (
 // States of a port and of a queue pair.
 const (
 	portActive = C.IBV_PORT_ACTIVE
-	portDown   = C.IBV_PORT_DOWN
 	stateError = C.IBV_QPS_ERR
 )
 

@@ -287,6 +287,36 @@ func TestAssumption_A9_PortDown_CompletionsAreBehindPlacements(t *testing.T) {
 	}
 }
 
+// A port that goes down and comes up again while decode fences costs time, and no node: the flush read is tried again.
+func TestRail_Flaps_FenceIsDone(t *testing.T) {
+	netdev := strings.Split(os.Getenv("KVFENCE_RDMA_NETDEVS"), ",")
+	ip := func(state string) {
+		out, err := exec.Command("ip", "link", "set", netdev[0], state).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	t.Cleanup(func() { ip("up") })
+	e := fenceRig(t, 1, LeasesRegions)
+	for lease := spec.LeaseID(1); lease <= 6; lease++ {
+		require.Eventually(t, func() bool { _, err := e.da.rails[0].up(); return err == nil }, patience, 5*time.Millisecond)
+		k := e.link()
+		x := e.transferOf(lease, whole(e.dst[spec.KV].Layout, 64*fencePages), ids(0, fencePages), ids(0, fencePages))
+		require.True(t, k.grants.Allow(x.grant))
+		k.source.Post(x.batch)
+		flapped := make(chan struct{})
+		go func() {
+			defer close(flapped)
+			ip("down")
+			time.Sleep(time.Duration(lease) * time.Millisecond)
+			ip("up")
+		}()
+		k.fence()
+		set(e.dst[spec.KV].Bytes, reused)
+		k.fenceSource()
+		<-flapped
+		require.True(t, all(e.dst[spec.KV].Bytes, reused))
+	}
+}
+
 // One rail of two goes down in the middle: both ends lose the link and can be fenced; the next epoch uses what is left, and both again when it is back.
 func TestRail_Down_LinkIsFencedAndGoesOnOverTheOther(t *testing.T) {
 	netdev := strings.Split(os.Getenv("KVFENCE_RDMA_NETDEVS"), ",")

@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,18 +88,26 @@ func (p *prober) open() (err error) {
 	if p.mw, err = C.kv_mw(r.hca.pd); p.mw == nil {
 		return failed("allocate window", err)
 	}
-	p.key = next(C.kv_mw_key(p.mw))
+	p.key = C.uint32_t(r.adapter.nextKey(C.kv_mw_key(p.mw)))
 	return do(p.server, func(b *batch) {
 		o := b.add(C.KV_BIND)
 		o.mw, o.mr, o.key, o.remote, o.length = pointer(p.mw), pointer(p.target.mr), p.key, addressOf(p.memory), windowBytes
 	})
 }
 
-// do posts what put appends, and waits for it.
+// do posts what put appends, and waits for it, as long as a fence waits for its marker; a device that does not answer is asked to look again.
 func do(q *queue, put func(*batch)) error {
 	done := make(chan error, 1)
 	q.push(job{build: func(b *batch, _ int) (bool, error) { put(b); return true, nil }, end: func(err error) { done <- err }})
-	return <-done
+	for again := range markerRoom {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(remindAfter << again):
+			q.wait.wake()
+		}
+	}
+	return errors.New("a request has not completed")
 }
 
 // write writes n ones at an offset of the window.
@@ -115,6 +124,9 @@ func (p *prober) free() (err error) {
 		if q != nil && q.running() {
 			err = errors.Join(err, q.stop())
 		}
+	}
+	if err != nil { // what is not quiet is not freed
+		return err
 	}
 	if p.mw != nil {
 		err = errors.Join(err, result("free window", C.kv_mw_free(p.mw)))

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"kvfence/impl/transport"
 	"kvfence/spec"
@@ -46,8 +47,8 @@ type lease struct {
 	rights  []*right
 	release func()
 	left    int // rails on which opening is to complete
-	noticed bool
 	revoked bool
+	done    bool // its writer has said that it is
 	closing bool // taking back has begun
 	takings int  // rails on which it is to complete
 	failed  bool // it did not: only the end of the queue pairs frees them
@@ -119,7 +120,7 @@ func (t *target) open1(l *lease, rail int, keys []windowKey) error {
 			if w.mw, err = C.kv_mw(r.hca.pd); w.mw == nil {
 				err = failed("allocate window", err)
 			} else {
-				err, w.of.Key = nil, uint32(next(C.kv_mw_key(w.mw)))
+				err, w.of.Key = nil, t.a.nextKey(C.kv_mw_key(w.mw))
 			}
 		} else if w.region, err = register(t.queues[rail].pd(), w.memory, localWrite|remoteWrite); err == nil {
 			w.of.Key = uint32(w.region.remote())
@@ -168,8 +169,14 @@ func each(ws []*right, put func(*batch, *right)) func(*batch, int) (bool, error)
 	}
 }
 
-// next is a window's key for its next life: the low eight bits are ours.
-func next(key C.uint32_t) C.uint32_t { return key&^0xff | (key+1)&0xff }
+// nextKey is a window's key for its next life: the low eight bits are ours, and another each time, also when the device gives a number again.
+func (a *Adapter) nextKey(key C.uint32_t) uint32 {
+	k := uint32(key)&^0xff | uint32(a.keys.Add(1))&0xff
+	if k == uint32(key) { // which is how it was allocated: no other life
+		k = k&^0xff | (k+1)&0xff
+	}
+	return k
+}
 
 // opened books the rights of one rail; behind the last one the keys go out.
 func (t *target) opened(l *lease, err error) {
@@ -190,32 +197,23 @@ func (t *target) opened(l *lease, err error) {
 		t.send(frameKeys, leaseKeys{l.id, n == len(out), out[:n]}.append(nil))
 		out = out[n:]
 	}
-	if l.revoked && l.noticed {
+	if l.revoked && l.done {
 		t.takeBack(l)
 	}
 }
 
-// mark keeps that a notice of a lease has come: its writer says that it is done.
-func (t *target) mark(id spec.LeaseID) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if l := t.leases[id]; l != nil {
-		l.noticed = true
-	}
-}
-
-// Revoke implements transport.Windows. A lease whose notices are in is taken back at once. Of another, aborted in the middle, writes are
+// Revoke implements transport.Windows. The rights of a lease whose writer is done are taken back at once. Of another, aborted in the middle, writes are
 // still under way: taking its rights would break the connection under all other leases, so they stand until the writer is done and
-// its pages are handed out (Settle), or the link is fenced.
-func (t *target) Revoke(id spec.LeaseID) {
+// its pages are handed out (Settle), or the link is fenced. Notices do not decide it: the first of several rails' says nothing of the others.
+func (t *target) Revoke(id spec.LeaseID, done bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.leases[id]
 	if l == nil {
 		return
 	}
-	l.revoked = true
-	if l.noticed {
+	l.revoked, l.done = true, l.done || done
+	if l.done {
 		t.takeBack(l)
 	}
 }
@@ -287,14 +285,21 @@ func (t *target) taken(l *lease, err error) {
 	t.settle.Broadcast()
 }
 
+// settleBound is how long an adapter may take to take rights back; then its link is lost, and the fence decides.
+const settleBound = time.Second
+
 // Settle implements transport.Settler.
-func (t *target) Settle() {
+func (t *target) Settle(leases []spec.LeaseID) {
+	late := time.AfterFunc(settleBound, func() {
+		t.lose(fmt.Errorf("%w: rights of leases %v have not been taken back in %v", transport.ErrStream, leases, settleBound))
+	})
+	defer late.Stop()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for {
 		waits := false
-		for _, l := range t.leases {
-			if l.revoked {
+		for _, id := range leases {
+			if l := t.leases[id]; l != nil && l.revoked {
 				t.takeBack(l)
 				waits = waits || !l.failed
 			}

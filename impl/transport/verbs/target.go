@@ -231,7 +231,6 @@ func (a *Adapter) follow(i transport.LinkInfo, conn net.Conn, hear func(shut boo
 
 // noticed passes a notice on.
 func (t *target) noticed(rail int, l spec.LeaseID, n uint64) {
-	t.mark(l)
 	t.sink.NoticeIn(uint32(rail), l, n)
 }
 
