@@ -16,12 +16,16 @@ import (
 )
 
 // stop makes a queue pair quiet: afterwards the adapter sends nothing of it, takes nothing for it, and reads no memory for it. Each step is seen, not
-// hoped for; spec/verbs-fence.md names what is assumed of the adapter. An error means that nothing is proved. Call it once.
+// hoped for; spec/verbs-fence.md names what is assumed of the adapter. An error means that nothing is proved.
 func (q *queue) stop() error {
 	q.mu.Lock()
 	q.closing = true
+	stopped := q.stopped
 	q.change.Broadcast()
 	q.mu.Unlock()
+	if stopped {
+		return nil
+	}
 	q.posters.Wait() // nobody posts behind the marker
 
 	for _, x := range []struct {
@@ -40,6 +44,9 @@ func (q *queue) stop() error {
 	if !q.drained() {
 		return fmt.Errorf("%w: the completion queue ended before the marker", ErrFence)
 	}
+	q.mu.Lock()
+	q.stopped = true
+	q.mu.Unlock()
 	return nil
 }
 

@@ -97,6 +97,7 @@ type queue struct {
 	posters sync.WaitGroup
 	reapers sync.WaitGroup
 	tellers sync.WaitGroup // of notices: the owner may be slow to hear, and no fence waits for that
+	stopped bool           // it is quiet
 	freed   bool
 	started bool
 }
