@@ -43,6 +43,7 @@ func fromPeers() []Parser {
 		{Func: "impl/transport/shm.decodeClaim", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/shm.decodeTable", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/tcp.single.take", Why: "gives a stream that has proved itself away; its bytes are impl/transport/verbs.getFrame's"},
+		{Func: "impl/device.hostStore.ReadPage", Why: "copies bytes of a page and gives them no meaning"},
 		{Func: "impl/transport/tcp.source.take", Why: "attaches a stream that has proved itself; prefill reads nothing from it"},
 		{Func: "impl/transport/verbs.source.take", Why: "runs a stream that has proved itself: its bytes go to getFrame"},
 		{Func: "impl/node.prefillSide.take", Why: "opens a connection: its bytes go to getGreeting and spec.ReadEnvelopeLimit"},
@@ -104,14 +105,15 @@ func fromPeople() []Parser {
 // check and no danger to a node.
 func Trusted() map[string]string {
 	return map[string]string{
-		"impl/bench":    "reads its own command line and measures on loopback",
-		"impl/cmd":      "commands of the repository over its own files",
-		"impl/mutants":  "reads sources and records of the repository",
-		"impl/plants":   "reads sources and records of the repository",
-		"impl/overlay":  "reads sources of the repository",
-		"proofs":        "reads TLC dumps, solver answers and settings that it makes itself",
-		"impl/rig":      "reads the output of our own test binaries",
-		"impl/gpucheck": "a check that runs by itself, over what it copied to a device",
-		"kernels":       "reads sources, images and records of the repository, and what its emulation prints",
+		"impl/bench":             "reads its own command line and measures on loopback",
+		"impl/cmd":               "commands of the repository over its own files",
+		"impl/mutants":           "reads sources and records of the repository",
+		"impl/plants":            "reads sources and records of the repository",
+		"impl/overlay":           "reads sources of the repository",
+		"proofs":                 "reads TLC dumps, solver answers and settings that it makes itself",
+		"impl/device/devicetest": "a test's device",
+		"impl/rig":               "reads the output of our own test binaries",
+		"impl/gpucheck":          "a check that runs by itself, over what it copied to a device",
+		"kernels":                "reads sources, images and records of the repository, and what its emulation prints",
 	}
 }
