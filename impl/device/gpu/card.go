@@ -75,15 +75,20 @@ func (c *Cards) card(index int) *Card {
 		return card
 	}
 	f.info.Name, f.info.UUID = printable(f.info.Name), printable(f.info.UUID)
-	card.dev, card.info = f.dev, f.info
-	switch {
-	case f.info.MIG:
-		card.bad = fmt.Errorf("%w: GPU %d %s is in MIG mode, or will be after a reset: events, memory and health of its instances are not told apart, so none of them can be fenced alone. Turn MIG off, or use another card",
-			ErrUnusable, index, f.info.UUID)
-	case f.bad != nil:
-		card.bad = fmt.Errorf("%w: GPU %d %s: %w", ErrUnusable, index, f.info.UUID, f.bad)
-	}
+	card.dev, card.info, card.bad = f.dev, f.info, unusable(f.info, f.bad)
 	return card
+}
+
+// unusable says why a card that answers cannot be used; nil if it can.
+func unusable(i Info, bad error) error {
+	switch {
+	case i.MIG:
+		return fmt.Errorf("%w: GPU %d %s is in MIG mode, or will be after a reset: events, memory and health of its instances are not told apart, so none of them can be fenced alone. Turn MIG off, or use another card",
+			ErrUnusable, i.Index, i.UUID)
+	case bad != nil:
+		return fmt.Errorf("%w: GPU %d %s: %w", ErrUnusable, i.Index, i.UUID, bad)
+	}
+	return nil
 }
 
 func computeMode(m nvml.ComputeMode) (string, error) {
