@@ -155,9 +155,9 @@ func (o *ours) trial(t *testing.T) float64 {
 		require.True(t, bytes.Equal(want.Page(spec.PageID(i)), pool.Page(p.Page)), "page %d", i)
 	}
 	o.pages += uint64(len(pages))
-	o.grants.Revoke(o.lease)
+	o.grants.TakeBack(o.lease)
 	if s, ok := o.target.(transport.Settler); ok {
-		s.Settle()
+		s.Settle([]spec.LeaseID{o.lease})
 	}
 	return float64(trialBytes) / (1 << 20) / (float64(nanos) / 1e9)
 }
