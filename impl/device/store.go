@@ -8,7 +8,7 @@ import (
 
 // ErrLost is wrapped by every error after which a device's memory can no longer be trusted: what was queued may or may not have happened,
 // and may still happen. Nothing of its pools is handed out again in this process; only its end is proof. Any other error of a Store
-// or Lane means that nothing was done.
+// or Lane means that nothing was done; Wait is the exception that it names.
 var ErrLost = errors.New("device is lost")
 
 // Device is a place for pools: host memory, or one GPU. Safe for concurrent use.
@@ -92,6 +92,7 @@ type Lane interface {
 	Land(items []Landing) error
 	Fetch(items []Staged) error
 	// Wait returns when all bytes and tags of the operation are in place, or staging holds what was fetched, with the digest of each item's bytes.
+	// After an error it is not known whether the operation is over, unless a later Wait says so; what is then in pages or staging is not known either.
 	Wait() ([]uint64, error)
 	// Close waits for what is in progress and frees the staging memory.
 	Close() error

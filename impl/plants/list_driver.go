@@ -23,7 +23,12 @@ func driver() []Plant {
 		{
 			Name: "tcp-staged-tag-first", What: "the tags of a frame are stored while its bytes are still in staging memory",
 			Guard: "Tag last", Cases: []string{"B18"}, Tests: true, Why: why,
-			Edits: []Edit{{"tcp.receiver.settle", Skip, "if err = s.end(x.places[:]); err != nil { continue }", ""}},
+			Edits: []Edit{{"tcp.receiver.settle", Skip, "err = s.end(x.places[:])", ""}},
+		},
+		{
+			Name: "tcp-landing-forgotten", What: "a landing is not waited for when another call of its device has failed",
+			Guard: "Fence waits for placers in progress", Cases: []string{"B09"}, Tests: true, Why: why,
+			Edits: []Edit{{"tcp.stager.end", Instead, "return errors.Join(err, s.drop(places))", "return err"}},
 		},
 		{
 			Name: "tcp-lost-is-over", What: "what was landing on a device when it was lost counts as being placed no more",

@@ -66,7 +66,7 @@ func (s *sender) fetched(ws []transport.Write, p *device.Pool) (n int, err error
 	lane, sent := 0, 0
 	items, err := f.fetch(lane, ws[:n])
 	for err == nil && sent < n {
-		if _, err = f.lanes[lane].Wait(); err != nil {
+		if err = f.await(lane); err != nil {
 			break
 		}
 		now, staging := items, f.lanes[lane].Staging()
@@ -92,10 +92,23 @@ func (s *sender) fetched(ws []transport.Write, p *device.Pool) (n int, err error
 // awaitFetch ends what is being fetched when a stream is lost: no page is read when its sender has ended.
 func (s *sender) awaitFetch(f *fetcher, lane int, items []device.Staged, err error) error {
 	if len(items) > 0 {
-		_, e := f.lanes[lane].Wait()
-		err = errors.Join(err, e)
+		err = errors.Join(err, f.await(lane))
 	}
 	return err
+}
+
+// await ends a fetch. One that cannot be waited for may read at any time: the device counts as lost.
+func (f *fetcher) await(lane int) error {
+	_, err := f.lanes[lane].Wait()
+	if err == nil || errors.Is(err, device.ErrLost) {
+		return err
+	}
+	if _, again := f.lanes[lane].Wait(); again != nil && !errors.Is(again, device.ErrLost) {
+		return fmt.Errorf("%w: a fetch has no known end: %w", device.ErrLost, again)
+	} else if again != nil {
+		return again
+	}
+	return err // it is over, and nothing is known of what it fetched
 }
 
 func (s *sender) closeFetchers() {

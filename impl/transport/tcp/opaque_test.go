@@ -121,7 +121,7 @@ func TestReceiver_DeviceFails_FenceTellsTheTwoApart(t *testing.T) {
 				require.ErrorIs(t, x.run(), errBad)
 				s.grants.Raise(4)
 				err := s.grants.Wait(4)
-				if lost {
+				if lost || call == "Wait" { // which never says that what was begun is over
 					require.ErrorIs(t, err, device.ErrLost)
 				} else {
 					require.NoError(t, err)
@@ -129,6 +129,38 @@ func TestReceiver_DeviceFails_FenceTellsTheTwoApart(t *testing.T) {
 				require.True(t, bytes.Equal(s.tags, s.mem[spec.KV].Tags), "a tag was stored")
 			})
 		}
+	}
+}
+
+// A call that fails once leaves nothing that lands behind a fence: what is in progress is waited for before its placement ends.
+func TestReceiver_DeviceFailsOnce_NothingLandsBehindTheFence(t *testing.T) {
+	for _, call := range []string{"Lane", "Land", "Wait", "Put"} {
+		t.Run(call, func(t *testing.T) {
+			for seed := range uint64(20) {
+				o := devicetest.NewOpaque(seed)
+				failed := false
+				o.FailOn(func(op string) error {
+					if op == call && !failed {
+						failed = true
+						return errBad
+					}
+					return nil
+				})
+				s := onDevice(t, o)
+				x := &receiver{w: &byteWire{honestStream(), all}, epoch: 3, grants: s.grants, sink: s.sink}
+				var err error
+				for err == nil {
+					err = x.frame()
+				}
+				require.ErrorIs(t, err, errBad)
+				s.grants.Raise(4)
+				require.NoError(t, s.grants.Wait(4))
+				before := bytes.Clone(s.mem[spec.KV].Bytes)
+				x.closeStagers()
+				require.True(t, bytes.Equal(before, s.mem[spec.KV].Bytes), "seed %d: bytes landed behind the fence", seed)
+				require.True(t, bytes.Equal(s.tags, s.mem[spec.KV].Tags), "a tag was stored")
+			}
+		})
 	}
 }
 
@@ -144,8 +176,12 @@ func TestSource_DeviceIsLost_IsNeverFenced(t *testing.T) {
 		}
 		ssink := &failedSink{sourceSink: newSourceSink(), failed: make(chan error, 1)}
 		k.open(t, ssink, opaque(o, src), dst, Options{})
+		waits := 0
 		o.FailOn(func(op string) error {
-			if op == "Wait" {
+			if op != "Wait" {
+				return nil
+			}
+			if waits++; lost || waits == 1 {
 				return cause
 			}
 			return nil

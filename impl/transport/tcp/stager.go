@@ -87,12 +87,28 @@ func (t *turn) wait(places []placed) error {
 
 // end lands everything.
 func (s *stager) end(places []placed) error {
-	return errors.Join(s.push(places), s.push(places))
+	for range s.lanes {
+		if err := s.push(places); err != nil {
+			return errors.Join(err, s.drop(places))
+		}
+	}
+	return nil
 }
 
-// drop waits for what is landing and forgets what was read; no tag follows.
-func (s *stager) drop(places []placed) error {
-	return errors.Join(s.lanes[0].wait(places), s.lanes[1].wait(places))
+// drop waits for what is landing and forgets what was read; no tag follows. What cannot be waited for may land at any time: the device counts as lost.
+func (s *stager) drop(places []placed) (err error) {
+	for i := range s.lanes {
+		t := &s.lanes[i]
+		e := t.wait(places)
+		if e != nil && !errors.Is(e, device.ErrLost) {
+			e = t.wait(places) // once more: it is the end that counts
+		}
+		if t.landing && !errors.Is(e, device.ErrLost) {
+			e = fmt.Errorf("%w: a landing has no known end: %w", device.ErrLost, e)
+		}
+		err = errors.Join(err, e)
+	}
+	return err
 }
 
 func (s *stager) close() (err error) {
@@ -112,31 +128,37 @@ func (x *receiver) stager(c spec.Component, p *device.Pool) (s *stager, err erro
 	return x.stagers[c], err
 }
 
-// settle ends what is landing of a frame that ended with err, and stores the tags of one that came whole. What it returns is the frame's end.
+// settle ends what is landing of a frame that ended with err, and stores the tags of one that came whole and has landed in all pools. What it returns is the frame's end.
 func (x *receiver) settle(err error) error {
-	for c, s := range x.stagers {
-		if s == nil {
-			continue
-		}
-		if err != nil {
+	for _, s := range x.stagers {
+		switch {
+		case s == nil:
+		case err != nil:
 			err = errors.Join(err, s.drop(x.places[:]))
-			continue
+		default:
+			err = s.end(x.places[:])
 		}
-		if err = s.end(x.places[:]); err != nil {
-			continue
-		}
-		tags := s.tags[:0]
-		for i := range x.begun {
-			if pl := &x.places[i]; pl.staged && x.entries[i].c == spec.Component(c) {
-				tags = append(tags, device.SlotTag{Page: pl.p.Of.Page, Slot: pl.p.OfSlot, Tag: [spec.TagBytes]byte(x.tags[i*spec.TagBytes:])})
-			}
-		}
-		s.tags = tags
-		if len(tags) > 0 {
-			err = s.store.Put(tags)
+	}
+	for c, s := range x.stagers {
+		if s != nil && err == nil {
+			err = x.putTags(spec.Component(c), s)
 		}
 	}
 	return err
+}
+
+// putTags stores the tags of one pool.
+func (x *receiver) putTags(c spec.Component, s *stager) error {
+	s.tags = s.tags[:0]
+	for i := range x.begun {
+		if pl := &x.places[i]; pl.staged && x.entries[i].c == c {
+			s.tags = append(s.tags, device.SlotTag{Page: pl.p.Of.Page, Slot: pl.p.OfSlot, Tag: [spec.TagBytes]byte(x.tags[i*spec.TagBytes:])})
+		}
+	}
+	if len(s.tags) == 0 {
+		return nil
+	}
+	return s.store.Put(s.tags)
 }
 
 func (x *receiver) closeStagers() {
