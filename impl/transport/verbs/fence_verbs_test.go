@@ -104,6 +104,7 @@ func TestAssumption_A6_Notice_IsBehindItsWrites(t *testing.T) {
 func TestAssumption_A7_KeptQueuePair_KeepsItsNumber(t *testing.T) {
 	e := fenceRig(t, 1, LeasesOff)
 	k := e.link()
+	k.begun() // a source that has not begun says nothing at its end
 	number := qpn(k.target.(*target).queues[0])
 	k.fence()
 	require.Equal(t, 1, e.da.Stats().Kept)

@@ -205,6 +205,12 @@ func (e *ends) tryLink() (k *link, err error) {
 	return k, err
 }
 
+// begun waits until prefill's end has heard that decode is ready.
+func (k *link) begun() {
+	k.t.Helper()
+	require.Eventually(k.t, k.source.(*source).begun, patience, time.Millisecond, "prefill's end does not begin")
+}
+
 // fence is decode's fence in its order; once.
 func (k *link) fence() {
 	k.t.Helper()
