@@ -8,13 +8,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"kvfence/impl/device/gpu"
 	"kvfence/impl/transport/verbs"
 )
 
 func devicesCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "devices", Short: "Show RDMA devices, the addresses they would use and how far GPUs are", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "devices", Short: "Show RDMA devices and GPUs, the addresses they would use and how near they are", Args: cobra.NoArgs,
 		Long: "Show RDMA devices: ports and their state, tables of addresses (GIDs) with the one that gid_index auto takes and why, NUMA node, distance\n" +
-			"to each GPU, and the rails that transport.kind verbs would use. What it needs is read from the kernel: any build can do it."}
+			"to each GPU, and the rails that transport.kind verbs would use; this is read from the kernel: any build can do it. Show NVIDIA GPUs: memory, health, peers and the RDMA\n" +
+			"devices nearest to each; this needs kvfence-native and NVIDIA's driver."}
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	root := cmd.Flags().String("sysfs", "/sys", "where the kernel shows devices")
 	near := cmd.Flags().String("near", "", "order the rails by nearness to this GPU's PCI address, or to numa:N")
@@ -42,6 +44,7 @@ type deviceReport struct {
 	Windows map[string]string `json:"memory_windows"` // by device
 	Rails   []railReport      `json:"rails"`
 	NoRails string            `json:"no_rails,omitempty"` // why there are none
+	GPUs    gpuReport         `json:"gpus"`
 }
 
 type railReport struct {
@@ -78,6 +81,7 @@ func reportDevices(root, near string, most int) (r deviceReport, err error) {
 	for _, c := range rails {
 		r.Rails = append(r.Rails, railReport{c.Device, c.Port, c.Why})
 	}
+	r.GPUs = reportGPUs(gpu.Describe(root), r.Devices)
 	return r, nil
 }
 
@@ -122,5 +126,6 @@ func (r deviceReport) print(w io.Writer) (err error) {
 		p("\nrail %d        %s port %d: %s", i, c.Device, c.Port, c.Why)
 	}
 	p("\n")
+	r.GPUs.print(p)
 	return err
 }

@@ -106,14 +106,7 @@ func (l *look) recovery() {
 		return
 	}
 	v := []nvml.FieldValue{{FieldId: nvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
-	ret := l.h.GetFieldValues(v)
-	if ret == nvml.ERROR_INVALID_ARGUMENT || !l.got(symFields, ret) {
-		if ret == nvml.ERROR_INVALID_ARGUMENT {
-			l.err = nil
-		}
-		return
-	}
-	if nvml.Return(v[0].NvmlReturn) != nvml.SUCCESS {
+	if ret := l.h.GetFieldValues(v); ret == nvml.ERROR_INVALID_ARGUMENT || !l.got(symFields, ret) || nvml.Return(v[0].NvmlReturn) != nvml.SUCCESS {
 		return
 	}
 	switch nvml.ValueType(v[0].ValueType) {
@@ -130,10 +123,7 @@ func (l *look) links() {
 			return
 		}
 		on, ret := l.h.GetNvLinkState(k)
-		if ret == nvml.ERROR_INVALID_ARGUMENT || !l.got(symLink, ret) {
-			if ret == nvml.ERROR_INVALID_ARGUMENT { // behind the last
-				l.err = nil
-			}
+		if ret == nvml.ERROR_INVALID_ARGUMENT || !l.got(symLink, ret) { // the former: behind the last
 			return
 		}
 		link := Link{Number: k, Up: on == nvml.FEATURE_ENABLED}

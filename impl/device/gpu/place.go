@@ -59,9 +59,6 @@ func (c *Card) ends() (ends, error) {
 			}
 			on, ret := l.h.GetNvLinkState(k)
 			if ret == nvml.ERROR_INVALID_ARGUMENT || !l.got(symLink, ret) {
-				if ret == nvml.ERROR_INVALID_ARGUMENT {
-					l.err = nil
-				}
 				break
 			}
 			if on != nvml.FEATURE_ENABLED || !l.may(symLinkType) {

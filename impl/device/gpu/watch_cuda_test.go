@@ -260,6 +260,34 @@ func TestWatch_FloodOfEvents_DoesNotHideTheCounters(t *testing.T) {
 	require.NoError(t, w.end())
 }
 
+func TestWatch_FirstLook_ComesBeforeReady(t *testing.T) {
+	r := dgx(t)
+	hang := make(chan struct{})
+	r.cards[0].hang[symECC], r.cards[0].h.RemapPending.N = hang, 1
+	set := patient()
+	set.every = time.Hour // what the first look does not see, nothing sees
+	card := r.open(t, set).List()[0]
+	w := watchCard(t, card)
+	require.Eventually(t, func() bool { return card.calls.where() == symECC }, 20*time.Second, time.Millisecond)
+	require.ErrorIs(t, card.Ready(), errUnwatched, "nothing was seen yet")
+	close(hang)
+	require.Equal(t, KindRemapPending, w.next().Kind)
+	require.ErrorIs(t, card.Ready(), ErrFault)
+	w.stop()
+	require.NoError(t, w.end())
+}
+
+func TestWatch_WhatAUserMayNotSee_IsNoFault(t *testing.T) {
+	r := dgx(t)
+	r.cards[0].ret[symRemapped], r.cards[0].ret[symECC] = nvml.ERROR_NO_PERMISSION, nvml.ERROR_NO_PERMISSION
+	card, w := readyCard(t, r, patient())
+	h, err := card.Health()
+	require.NoError(t, err)
+	require.False(t, h.Uncorrectable.Known)
+	w.stop()
+	require.NoError(t, w.end())
+}
+
 func TestWatch_SecondOne_IsRefused(t *testing.T) {
 	r := dgx(t)
 	card, w := readyCard(t, r, patient())
