@@ -24,6 +24,10 @@
 // Indexes here are NVML's, in order of PCI addresses. CUDA may number the same cards otherwise (CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER): what
 // goes from one to the other is the UUID.
 //
+// Limits. Cards in MIG mode are refused: instances cannot be fenced one by one. A card without events tells no Xids (KindNoEvents). With ECC off bad bits are
+// not seen at all (Health.ECC). Switch errors (SXids) are in the kernel's log only, and not read. The linker leaves NVML's functions open and binds
+// each at its first call: a compiler that links with -z now by default makes a program that does not start (a test looks).
+//
 // Read next: fault.go (kinds and the rule), xid.go (the catalogue), health.go (what is polled), watch.go. Not run on a GPU: the tests inject faults
-// through go-nvml's mocks of a DGX H100.
+// through go-nvml's mocks of a DGX H100, and one goes through a small library of ours.
 package gpu

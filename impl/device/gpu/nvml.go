@@ -3,6 +3,8 @@
 package gpu
 
 import (
+	"slices"
+
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
@@ -81,16 +83,23 @@ var (
 		symEvents, symRegister, symEventSet, symEventWait, symEventFree}
 )
 
+// versioned have later versions, by which go-nvml calls them where there are any.
+var versioned = [...]string{"nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetPciInfo", symComputes, symGraphics, symLinkPeer, symEventWait}
+
 // lookUp finds which symbols there are; missing names the first of need that is not.
 func lookUp(lib nvml.ExtendedInterface) (s symbols, missing string) {
+	has := func(name string) bool {
+		return lib.LookupSymbol(name) == nil ||
+			slices.Contains(versioned[:], name) && (lib.LookupSymbol(name+"_v2") == nil || lib.LookupSymbol(name+"_v3") == nil)
+	}
 	s = symbols{map[string]bool{}}
 	for _, n := range need {
-		if lib.LookupSymbol(n) != nil {
+		if !has(n) {
 			return s, n
 		}
 	}
 	for _, w := range want {
-		s.has[w] = lib.LookupSymbol(w) == nil
+		s.has[w] = has(w)
 	}
 	return s, ""
 }
