@@ -147,6 +147,11 @@ func TestDataStream_IsCut_TransferFailsOrSucceedsAndLinkComesBack(t *testing.T) 
 				}))
 				require.Eventually(t, func() bool { return d.fences() > uint64(i)+1 }, patience, 5*time.Millisecond)
 				p.ready()
+				require.Eventually(t, func() bool { // the path is opened again behind its fence; until then requests are refused
+					_, _, err := p.answer(testRequest(30, 20+i, 5))
+					require.True(t, err == nil || api.CodeOf(err) == api.PeerLost, "%v", err)
+					return err == nil
+				}, patience, 5*time.Millisecond)
 			}
 			p.check(testRequest(30, 9, 5))
 			p.idle()
