@@ -31,7 +31,9 @@ func allowedImports() map[string][]string {
 		// Transports store into and copy from pools: they know impl/device beside spec.
 		"impl/transport": {"spec", "impl/device", "impl/transport"},
 		"impl/device":    {"spec", "impl/device"},
-		"impl/config":    {"spec"},
+		// The one device that launches kernels.
+		"impl/device/cuda": {"spec", "kernels", "impl/device"},
+		"impl/config":      {"spec"},
 		// One process can have all roles: impl/node puts the gateway beside its sides.
 		"impl/node":     {"spec", "impl/gateway", "impl/pages", "impl/core", "impl/transport", "impl/device", "impl/config", "impl/workload", "impl/trace", "impl/node"},
 		"impl/node/api": {"spec"},

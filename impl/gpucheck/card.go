@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"kvfence/impl/gpucheck/driver"
 	"kvfence/kernels"
 	"kvfence/kernels/emulation"
 	"kvfence/kernels/images"
@@ -12,24 +11,23 @@ import (
 
 // bench is a card with the kernels on it and the memory of one case. It is a check.Device.
 type bench struct {
-	driver.Card
-	kernels map[string]driver.Function
-	blocks  []kernels.Addr
+	raw
+	blocks []kernels.Addr
 }
 
 // open takes the card and loads every kernel.
 func open(library string) (*bench, error) {
-	c, err := driver.Open(library)
+	c, err := openRaw(library)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{Card: c, kernels: map[string]driver.Function{}}
+	b := &bench{raw: c}
 	for _, k := range kernels.Names() {
 		image, err := images.For(images.Files, k, c.Info().Major, c.Info().Minor)
 		if err != nil {
 			return nil, err
 		}
-		if b.kernels[k], err = c.Load(image.Bytes, k); err != nil {
+		if err := c.Load(image.Bytes, k); err != nil {
 			return nil, err
 		}
 	}
@@ -47,7 +45,7 @@ func (b *bench) imageOf() string {
 
 // Alloc implements check.Device. What a kernel may only read cannot be told to a card.
 func (b *bench) Alloc(size, skew uint64, _ bool) (kernels.Addr, error) {
-	a, err := b.Card.Alloc(max(size, 1) + skew)
+	a, err := b.raw.Alloc(max(size, 1) + skew)
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +56,7 @@ func (b *bench) Alloc(size, skew uint64, _ bool) (kernels.Addr, error) {
 // Free implements check.Device.
 func (b *bench) Free() (err error) {
 	for _, a := range b.blocks {
-		err = errors.Join(err, b.Card.Free(a))
+		err = errors.Join(err, b.raw.Free(a))
 	}
 	b.blocks = nil
 	return err
@@ -84,7 +82,7 @@ func (b *bench) queue(name string, grid uint32, args any) error {
 	if err != nil {
 		return err
 	}
-	return b.Card.Launch(b.kernels[name], grid, p)
+	return b.raw.Launch(name, grid, p)
 }
 
 // table is memory with the encoding of v.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"kvfence/impl/device/cuda/driver/fake"
 	"kvfence/impl/gpucheck"
-	"kvfence/impl/gpucheck/driver/fake"
 	"kvfence/kernels"
 	"kvfence/kernels/emulation"
 	"kvfence/kernels/plants"
@@ -23,12 +23,12 @@ import (
 // dry are the options of a run against the fake driver with these kernels.
 func dry(t *testing.T, s emulation.Source, only ...string) gpucheck.Options {
 	t.Helper()
-	library, emulated, err := fake.Build(t.TempDir(), s)
+	library, err := fake.Build(t.TempDir(), s)
 	if errors.Is(err, emulation.ErrNoCompiler) {
 		t.Skip(err)
 	}
 	require.NoError(t, err)
-	return gpucheck.Options{Driver: library, Dry: true, Limit: time.Minute, Only: only, Vars: []string{fake.EmulationVariable + "=" + emulated}, Out: t.Output()}
+	return gpucheck.Options{Driver: library, Dry: true, Limit: time.Minute, Only: only, Out: t.Output()}
 }
 
 // sanitizer is a program in compute-sanitizer's place: it runs what it is given, and notes its tool.
@@ -103,8 +103,9 @@ func TestRun_LimitInsideASection_EndsItAndTheRest(t *testing.T) {
 
 func TestRun_DriverLibraryThatIsNone_IsNamed(t *testing.T) {
 	o := dry(t, emulation.Source{Warp: 32}, "kernels")
+	beside := filepath.Join(filepath.Dir(o.Driver), "libkvfemulation.so")
 	o.Driver = "/nonexistent/libcuda.so"
 	require.Contains(t, gpucheck.Run(context.Background(), o)[0].Failed[0], "no CUDA driver: /nonexistent")
-	o.Driver = strings.TrimPrefix(o.Vars[0], fake.EmulationVariable+"=")
+	o.Driver = beside
 	require.Contains(t, gpucheck.Run(context.Background(), o)[0].Failed[0], "it has no cuInit")
 }

@@ -13,7 +13,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -39,7 +38,6 @@ type Options struct {
 	Limit     time.Duration // of all sections together
 	Only      []string      // sections; nil: all
 	Sanitizer string        // compute-sanitizer; "": the one in PATH
-	Vars      []string      // of the sections' processes
 	Out       io.Writer
 }
 
@@ -94,7 +92,7 @@ func (o Options) section(ctx context.Context, s section) (r Result) {
 	limited, cancel := context.WithTimeoutCause(ctx, s.share, fmt.Errorf("%w: %s is over its share of %v", ErrCheck, s.name, s.share))
 	defer cancel()
 	c := exec.CommandContext(limited, args[0], args[1:]...)
-	c.Env = append(append(os.Environ(), o.Vars...), roleVariable+"="+role, driverVariable+"="+o.Driver, dryVariable+"="+strconv.FormatBool(o.Dry))
+	c.Env = append(os.Environ(), roleVariable+"="+role, driverVariable+"="+o.Driver, dryVariable+"="+strconv.FormatBool(o.Dry))
 	if deadline, ok := limited.Deadline(); ok {
 		c.Env = append(c.Env, "KVFENCE_GPUCHECK_SECONDS="+strconv.Itoa(max(1, int(0.8*time.Until(deadline).Seconds()))))
 	}
@@ -135,7 +133,6 @@ func Role(out io.Writer) (is bool, err error) {
 	if role == "" {
 		return false, nil
 	}
-	runtime.LockOSThread() // a context is current for a thread
 	library := os.Getenv(driverVariable)
 	if role == "importer" {
 		size, errS := strconv.ParseUint(os.Getenv("KVFENCE_GPUCHECK_SIZE"), 10, 64)
@@ -163,7 +160,7 @@ func Role(out io.Writer) (is bool, err error) {
 	b, err := open(library)
 	if r.fail(err); err == nil {
 		i := b.Info()
-		r.Card = fmt.Sprintf("%s, sm_%d%d, driver interface %d.%d, images %s", i.Name, i.Major, i.Minor, i.Version/1000, i.Version%1000/10, b.imageOf())
+		r.Card = fmt.Sprintf("%s, sm_%d%d, driver interface %d.%d, images %s", i.Name, i.Major, i.Minor, b.Version()/1000, b.Version()%1000/10, b.imageOf())
 		s.run(ctx, b, size, &r)
 	}
 	return true, json.NewEncoder(out).Encode(r)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 
 	"kvfence/impl/device"
-	"kvfence/impl/gpucheck/driver"
+	"kvfence/impl/device/cuda/driver"
 	"kvfence/kernels"
 )
 

@@ -1,7 +1,7 @@
 // Package emulation runs the kernels on the CPU: it compiles their sources with the host's C++ compiler (src/) and drives the program over a
 // pipe. For tests and for the fake driver only; it says nothing about speed. It finds wrong results, accesses outside of registered memory,
 // missing fences and barriers under random schedules; it knows no caches, no registers and no real memory model of a device. Called by
-// tests of kernels and by kernels/driver. Read next: src/machine.h, machine.go.
+// tests of kernels and by impl/device/cuda/driver/fake. Read next: src/machine.h, machine.go.
 package emulation
 
 import (

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"kvfence/impl/device/cuda/driver/fake"
 	"kvfence/impl/gpucheck"
-	"kvfence/impl/gpucheck/driver/fake"
 	"kvfence/kernels/emulation"
 )
 
@@ -52,11 +52,9 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		emulated := ""
-		if o.Driver, emulated, err = fake.Build(dir, emulation.Source{Warp: 32}); err != nil {
+		if o.Driver, err = fake.Build(dir, emulation.Source{Warp: 32}); err != nil {
 			return err
 		}
-		o.Vars = []string{fake.EmulationVariable + "=" + emulated}
 	case *out == "":
 		*out = filepath.Join("docs", "gpu")
 	}

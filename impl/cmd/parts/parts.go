@@ -188,7 +188,7 @@ func kernelsPart(limit time.Duration, args ...string) part {
 			e.goTest("-count=1", "./kernels/compile", "./kernels/images", "./kernels/emulation", "./kernels/plants")
 			e.goTest(append([]string{"-count=1", "./kernels"}, args...)...)
 			e.command("vet cuda", nil, "go", "vet", "-tags=cuda", "./impl/gpucheck/...", "./impl/cmd/gpucheck", "./impl/device/...", "./impl/node", "./impl/cmd/kvfence")
-			e.goTest("-count=1", "-tags=cuda", "./impl/gpucheck/...", "./impl/device/gpu")
+			e.goTest("-count=1", "-tags=cuda", "./impl/gpucheck/...", "./impl/device/gpu", "./impl/device/cuda/...")
 		}
 	}}
 }
