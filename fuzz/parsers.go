@@ -43,6 +43,8 @@ func fromPeers() []Parser {
 		{Func: "impl/transport/shm.decodeClaim", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/shm.decodeTable", Targets: []string{"impl/transport/shm.FuzzTable"}},
 		{Func: "impl/transport/tcp.single.take", Why: "gives a stream that has proved itself away; its bytes are impl/transport/verbs.getFrame's"},
+		{Func: "impl/device/cuda/driver.Context.Load", Why: "hands an image of our own build to the driver"},
+		{Func: "impl/device/cuda/driver.Context.ReadSync", Why: "copies bytes and gives them no meaning"},
 		{Func: "impl/device.hostStore.ReadPage", Why: "copies bytes of a page and gives them no meaning"},
 		{Func: "impl/transport/tcp.source.take", Why: "attaches a stream that has proved itself; prefill reads nothing from it"},
 		{Func: "impl/transport/verbs.source.take", Why: "runs a stream that has proved itself: its bytes go to getFrame"},
@@ -105,15 +107,16 @@ func fromPeople() []Parser {
 // check and no danger to a node.
 func Trusted() map[string]string {
 	return map[string]string{
-		"impl/bench":             "reads its own command line and measures on loopback",
-		"impl/cmd":               "commands of the repository over its own files",
-		"impl/mutants":           "reads sources and records of the repository",
-		"impl/plants":            "reads sources and records of the repository",
-		"impl/overlay":           "reads sources of the repository",
-		"proofs":                 "reads TLC dumps, solver answers and settings that it makes itself",
-		"impl/device/devicetest": "a test's device",
-		"impl/rig":               "reads the output of our own test binaries",
-		"impl/gpucheck":          "a check that runs by itself, over what it copied to a device",
-		"kernels":                "reads sources, images and records of the repository, and what its emulation prints",
+		"impl/bench":                   "reads its own command line and measures on loopback",
+		"impl/cmd":                     "commands of the repository over its own files",
+		"impl/mutants":                 "reads sources and records of the repository",
+		"impl/plants":                  "reads sources and records of the repository",
+		"impl/overlay":                 "reads sources of the repository",
+		"proofs":                       "reads TLC dumps, solver answers and settings that it makes itself",
+		"impl/device/cuda/driver/fake": "a test's driver",
+		"impl/device/devicetest":       "a test's device",
+		"impl/rig":                     "reads the output of our own test binaries",
+		"impl/gpucheck":                "a check that runs by itself, over what it copied to a device",
+		"kernels":                      "reads sources, images and records of the repository, and what its emulation prints",
 	}
 }

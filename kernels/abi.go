@@ -1,5 +1,5 @@
 // Package kernels is the launch interface of the GPU kernels in this folder: the Go form of abi.h, the names of the kernels, the sizes of
-// their grids, and the arithmetic of parts in pages. It launches nothing, holds no device memory and needs no GPU. Called by impl/device/cuda
+// their grids, and the arithmetic of parts in pages. It launches nothing, holds no device memory and needs no GPU. Called by impl/gpucheck, kernels/check
 // and by kernels/emulation, which runs the same sources on the CPU. Read next: README.md, cut.go, grid.go.
 package kernels
 

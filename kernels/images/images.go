@@ -1,7 +1,7 @@
 // Package images is what a build carries of the compiled kernels. PTX is kept in the repository, so that a build needs no CUDA: each card from
 // sm_80 on can run it, after its driver has translated it. Cubins are only there if `make kernels` made them before the build (they are not
 // tracked), and are left aside when they were made from other sources than the build's. The package loads nothing. Called by
-// impl/device/cuda and impl/gpucheck. Read next: ../compile/compile.go.
+// impl/gpucheck. Read next: ../compile/compile.go.
 package images
 
 import (

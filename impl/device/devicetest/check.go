@@ -1,6 +1,6 @@
 // Package devicetest holds every Device to the rules of device.Store and device.Lane: random histories on a small pool beside a plain model of it, all
 // bytes and all slots compared after each step. Check returns the first rule that is broken, so that tests can show that a broken device is
-// refused. It is for tests, and knows no device but by its interface. Called by the tests of impl/device and impl/device/cuda. Read next: opaque.go.
+// refused. It is for tests, and knows no device but by its interface. Called by the tests of devices, transports and nodes. Read next: opaque.go.
 package devicetest
 
 import (

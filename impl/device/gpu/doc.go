@@ -2,7 +2,7 @@
 // how near they are to each other. It asks NVIDIA's management library (NVML) by github.com/NVIDIA/go-nvml, opened at run time: with the build
 // tag cuda and cgo; without the tag or the library every call says what is missing.
 //
-// It allocates nothing and uses no CUDA (impl/device/cuda does), chooses no rails (impl/transport/verbs does, by Card.Info().PCI as its near), and fences
+// It allocates nothing and uses no CUDA (impl/device/cuda/driver does), chooses no rails (impl/transport/verbs does, by Card.Info().PCI as its near), and fences
 // nothing itself: who owns the pool does.
 //
 // For impl/node and `kvfence devices`:
